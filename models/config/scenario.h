@@ -1,0 +1,117 @@
+// One training step to predict: model, cluster, parallel layout, batch, schedule and policies, as read from scenario.yaml
+// (product spec section 3). Plain data; defaults here are the documented defaults. The loader (scenario_loader.h)
+// fills and checks it from one field table, from which `k3sim schema` is generated as well.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/config/model_spec.h"
+#include "sim/base/units.h"
+
+namespace k3sim {
+
+struct ClusterConfig {
+  std::string gpu = "h100_sxm";   // hardware_profiles/gpu/NAME.yaml
+  int nodes = 1;
+  int gpus_per_node = 8;
+  std::string node = "hgx8";      // hardware_profiles/node/NAME.yaml
+  std::string fabric = "rail_fat_tree_400g";  // hardware_profiles/fabric/NAME.yaml
+  double oversubscription = 1.0;
+  std::optional<Bandwidth> nic_override;      // payload per GPU and direction, when a cluster differs from the fabric file
+  std::optional<Bytes> memory_override;       // usable HBM
+  double price_per_gpu_hour = 0;              // USD; 0 = profile default
+  int gpus() const { return nodes * gpus_per_node; }
+};
+
+struct ParallelConfig {
+  int tp = 1, pp = 1, vpp = 1, cp = 1, ep = 1, etp = 1;
+  int dp = 0;                          // 0 = auto: gpus / (tp pp cp)
+  bool sequence_parallel = true;       // with tp > 1
+  std::string order = "tp-cp-ep-dp-pp";
+  std::vector<int> stage_layers;       // decoder layers of each of the pp*vpp model chunks; empty = as even as possible
+  std::string cp_method = "auto";      // auto | ring | all_gather | all_to_all | kcp
+};
+
+struct BatchConfig {
+  std::int64_t sequence = 4096;        // tokens per sequence
+  std::int64_t micro_batch = 1;        // sequences
+  std::int64_t global_tokens = 0;      // per optimizer step; exactly one of global_tokens and global_sequences
+  std::int64_t global_sequences = 0;
+  std::vector<std::int64_t> documents; // lengths packed into one sequence; empty = one document per sequence
+};
+
+struct ScheduleConfig {
+  std::string name = "1f1b";           // models/schedule registry; 1f1b with vpp > 1 means interleaved
+  std::string file;                    // a PyTorch schedule CSV instead of a name
+  int extra_warmup = 0;
+  bool split_wgrad = false;
+};
+
+struct RoutingConfig {
+  std::string source = "balanced";     // balanced | lognormal | dirichlet | file
+  double skew_sigma = 0;
+  std::string correlation = "independent";  // independent | rank
+  std::uint64_t seed = 1;
+  std::string file;
+};
+
+struct MoeConfig {
+  std::string dispatcher = "alltoall"; // alltoall | allgather | deepep | moonep | moonep_tolerance | eplb
+  double capacity_factor = 0;          // > 0: drop tokens above the capacity
+  bool overlap_shared = false;         // shared experts on a side stream beside dispatch and combine
+  bool overlap_ep = false;             // EP communication hidden behind another micro-batch (1F1B pairing)
+  RoutingConfig routing;
+};
+
+struct ActivationConfig {
+  std::string policy = "none";         // none | selective | full | unified ...; presets in models/memory
+  std::vector<std::string> recompute;  // modules recomputed besides the preset (names of models/transformer Module)
+  int recompute_layers = 0;            // > 0: only that many layers per chunk are recomputed fully (block method)
+  double recompute_fraction = 1.0;     // share of layers the policy applies to
+  bool offload = false;                // everything kept goes to host memory
+};
+
+struct OptimizerConfig {
+  std::string name = "adamw";          // adamw | muon | muon_per_head | none
+  int zero = 1;                        // 0..3; 3 = FSDP full shard
+  int shard_group = 0;                 // data-parallel ranks that share a shard; 0 = all (HSDP when smaller)
+  bool reshard_after_forward = true;   // zero 3: gather parameters again in backward
+  std::string gradient_shards = "gpu"; // gpu | cpu (pipeline ZeRO-2)
+  std::string states = "gpu";          // gpu | cpu
+  Bytes parameter_bytes{2}, gradient_bytes{4}, state_bytes{12};  // per parameter; state includes the FP32 master
+};
+
+struct OverlapConfig {
+  bool grad_reduce = true;
+  bool param_gather = true;
+  bool tp = false;                     // ring-exchange GEMM overlap of tensor-parallel collectives
+  bool p2p = true;                     // pipeline sends beside compute
+};
+
+struct PrecisionConfig {
+  std::string compute = "bf16";        // bf16 | fp16 | fp8 | fp8_block | mxfp8 | nvfp4
+  bool fp8_parameters = false;
+};
+
+struct Scenario {
+  std::string file;                    // where it came from; empty when built in code
+  std::string text;                    // the YAML after overrides, for the report and the digest
+  std::string name;
+  ModelSpec model;
+  ClusterConfig cluster;
+  ParallelConfig parallel;
+  BatchConfig batch;
+  ScheduleConfig schedule;
+  MoeConfig moe;
+  ActivationConfig activation;
+  OptimizerConfig optimizer;
+  OverlapConfig overlap;
+  PrecisionConfig precision;
+  std::string software = "default";    // hardware_profiles/software/NAME.yaml
+  bool mtp = true;                     // train the model's MTP layers when it has any
+};
+
+}  // namespace k3sim

@@ -1,0 +1,51 @@
+// The array of schedules. A new schedule is one generator file and one entry here.
+// Source: engine-design section 11 (table of bubbles and activations), the papers named in the entries.
+#include "models/schedule/registry.h"
+
+#include <fmt/format.h>
+
+#include "models/schedule/generators.h"
+#include "sim/base/error.h"
+#include "sim/base/suggest.h"
+
+namespace k3sim {
+
+const std::vector<ScheduleInfo>& schedule_registry() {
+  static const std::vector<ScheduleInfo> kSchedules = {
+      {"gpipe", "all forwards, then all backwards", "(p-1)(F+B+W)", "m", "arXiv 1811.06965", generate_gpipe, 1},
+      {"1f1b", "one forward, one backward in turn", "(p-1)(F+B+W)", "p - rank", "arXiv 2006.09503, Megatron-LM",
+       generate_1f1b, 1},
+      {"interleaved", "1F1B over v chunks per rank, Megatron's order", "(p-1)(F+B+W)/v", "p(1+(p-1)/(p v))",
+       "arXiv 2104.04473, Megatron-LM", generate_interleaved, 0},
+      {"looped_bfs", "chunk after chunk, all micro-batches each; fewest parameter gathers", "(p-1)(F+B+W)/v", "m",
+       "arXiv 2211.05953", generate_looped_bfs, 0},
+  };
+  return kSchedules;
+}
+
+const ScheduleInfo& find_schedule(const std::string& name) {
+  std::vector<std::string> names;
+  for (const ScheduleInfo& info : schedule_registry()) {
+    if (name == info.name) return info;
+    names.emplace_back(info.name);
+  }
+  throw ConfigError({Problem{{}, "schedule.name", fmt::format("unknown schedule '{}'", name), did_you_mean(name, names)}});
+}
+
+int stages_per_rank(const ScheduleSpec& spec) {
+  const ScheduleInfo& info = find_schedule(spec.name);
+  return info.fixed_chunks > 0 ? info.fixed_chunks : spec.chunks;
+}
+
+Schedule make_schedule(const ScheduleSpec& spec) {
+  const ScheduleInfo& info = find_schedule(spec.name);
+  const std::pair<const char*, int> minimums[] = {
+      {"ranks", spec.ranks}, {"chunks", spec.chunks}, {"microbatches", spec.microbatches}, {"slices", spec.slices}};
+  for (const auto& [key, value] : minimums)
+    if (value < 1) refuse_schedule(spec, key, fmt::format("needs at least 1, got {}", value));
+  if (spec.extra_warmup < 0) refuse_schedule(spec, "extra_warmup", fmt::format("cannot be {}", spec.extra_warmup));
+  if (spec.group_size < 0) refuse_schedule(spec, "group_size", fmt::format("cannot be {}", spec.group_size));
+  return info.generate(spec);
+}
+
+}  // namespace k3sim
