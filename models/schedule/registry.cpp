@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "models/schedule/generators.h"
 #include "sim/base/error.h"
 #include "sim/base/suggest.h"
@@ -29,7 +31,11 @@ const ScheduleInfo& find_schedule(const std::string& name) {
     if (name == info.name) return info;
     names.emplace_back(info.name);
   }
-  throw ConfigError({Problem{{}, "schedule.name", fmt::format("unknown schedule '{}'", name), did_you_mean(name, names)}});
+  Problem unknown;
+  unknown.key = "schedule.name";
+  unknown.what = fmt::format("unknown schedule '{}'", name);
+  unknown.hint = did_you_mean(name, names);
+  throw ConfigError(std::vector<Problem>{std::move(unknown)});
 }
 
 int stages_per_rank(const ScheduleSpec& spec) {
