@@ -67,7 +67,7 @@ std::vector<TaskId> find_cycle(const TaskGraph& g, const std::vector<bool>& done
   return cycle;
 }
 
-void longest_path(const TaskGraph& g, std::span<const Time> durations, WalkState& state, Schedule& out) {
+void longest_path(const TaskGraph& g, std::span<const Time> durations, WalkState& state, TaskTimes& out) {
   CS_CHECK(durations.size() == g.task_count(), "{} durations for {} tasks", durations.size(), g.task_count());
   out.start.assign(g.task_count(), Time());  // holds the latest explicit predecessor until the task is visited
   out.finish.resize(g.task_count());
@@ -89,9 +89,9 @@ void longest_path(const TaskGraph& g, std::span<const Time> durations, WalkState
   out.makespan = makespan;
 }
 
-Schedule longest_path(const TaskGraph& g, std::span<const Time> durations) {
+TaskTimes longest_path(const TaskGraph& g, std::span<const Time> durations) {
   WalkState state;
-  Schedule out;
+  TaskTimes out;
   longest_path(g, durations, state, out);
   return out;
 }

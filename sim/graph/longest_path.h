@@ -14,7 +14,7 @@
 
 namespace k3sim {
 
-struct Schedule {
+struct TaskTimes {
   std::vector<Time> start;   // by task id
   std::vector<Time> finish;  // by task id
   Time makespan;
@@ -32,10 +32,10 @@ class CycleError : public std::runtime_error {
 };
 
 // Requires: durations.size() == graph.task_count(). Throws CycleError.
-Schedule longest_path(const TaskGraph& graph, std::span<const Time> durations);
+TaskTimes longest_path(const TaskGraph& graph, std::span<const Time> durations);
 
 // The same without allocating when `out` and `state` come from an earlier call on a graph at least as large.
-void longest_path(const TaskGraph& graph, std::span<const Time> durations, WalkState& state, Schedule& out);
+void longest_path(const TaskGraph& graph, std::span<const Time> durations, WalkState& state, TaskTimes& out);
 
 // A cycle among the tasks that were not done when an evaluation could not go on. `done` by task id.
 // Requires: at least one task is not done and none of those can start.
