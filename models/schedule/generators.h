@@ -12,6 +12,14 @@ Schedule generate_gpipe(const ScheduleSpec& spec);
 Schedule generate_1f1b(const ScheduleSpec& spec);
 Schedule generate_interleaved(const ScheduleSpec& spec);
 Schedule generate_looped_bfs(const ScheduleSpec& spec);
+Schedule generate_zb_h1(const ScheduleSpec& spec);
+Schedule generate_zb_h2(const ScheduleSpec& spec);
+Schedule generate_zb_v(const ScheduleSpec& spec);
+Schedule generate_dualpipe(const ScheduleSpec& spec);
+Schedule generate_dualpipe_v(const ScheduleSpec& spec);
+Schedule generate_bpipe(const ScheduleSpec& spec);
+Schedule generate_seq1f1b(const ScheduleSpec& spec);
+Schedule generate_k3(const ScheduleSpec& spec);
 
 // Helpers shared by the generators.
 

@@ -21,6 +21,22 @@ const std::vector<ScheduleInfo>& schedule_registry() {
        "arXiv 2104.04473, Megatron-LM", generate_interleaved, 0},
       {"looped_bfs", "chunk after chunk, all micro-batches each; fewest parameter gathers", "(p-1)(F+B+W)/v", "m",
        "arXiv 2211.05953", generate_looped_bfs, 0},
+      {"zb_h1", "1F1B with split backward; weight gradients fill the cool-down", "(p-1)(F+B-W)", "p", "arXiv 2401.10241",
+       generate_zb_h1, 1},
+      {"zb_h2", "as zb_h1 with twice the warm-up: no bubble for F = B = W", "(p-1)(F+B-2W)", "2p-1", "arXiv 2401.10241",
+       generate_zb_h2, 1},
+      {"zb_v", "split backward on a V of two chunks per rank", "0 for F = B = W, m >= 2p-1", "p",
+       "arXiv 2401.10241, PyTorch", generate_zb_v, 2},
+      {"dualpipe", "two directions, forward overlapped with backward", "(p/2-1)(F&B+(B+W)-3W)", "p+1, parameters twice",
+       "arXiv 2412.19437, deepseek-ai/DualPipe", generate_dualpipe, 2},
+      {"dualpipe_v", "DualPipe folded into a V: p ranks hold what DualPipe spreads over 2p", "(p-1)(F&B+(B+W)-3W)/2",
+       "p+1/2", "deepseek-ai/DualPipe, PyTorch", generate_dualpipe_v, 2},
+      {"bpipe", "1F1B that lends activations from early to late ranks", "(p-1)(F+B+W)", "ceil((p+2)/2)", "ICML 2023",
+       generate_bpipe, 1},
+      {"seq1f1b", "1F1B over k slices of every sequence", "(p-1)(F+B+W)/k", "(p-1+k)/k", "arXiv 2406.03488",
+       generate_seq1f1b, 1},
+      {"k3", "interleaved 1F1B, routed experts' weight gradients apart, dispatch re-run in backward", "(p-1)(F+B)/v at best",
+       "p(1+(p-1)/(p v))", "arXiv 2607.24653 section 5.2", generate_k3, 0},
   };
   return kSchedules;
 }
