@@ -1,0 +1,100 @@
+#include "sim/engine/device_sharing.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/base/check.h"
+
+namespace k3sim {
+
+namespace {
+constexpr std::uint32_t kNoDevice = std::numeric_limits<std::uint32_t>::max();
+}  // namespace
+
+DeviceSharing::DeviceSharing(const TaskGraph& graph, const SlowdownTable& table) : graph_(&graph), table_(&table) {
+  std::vector<std::uint32_t> ranks;
+  for (std::size_t s = 0; s < graph.stream_count(); ++s) {
+    if (graph.info(StreamId(s)).rank.valid()) ranks.push_back(graph.info(StreamId(s)).rank.value);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  devices_.resize(ranks.size());
+  for (std::size_t s = 0; s < graph.stream_count(); ++s) {
+    const RankId rank = graph.info(StreamId(s)).rank;
+    const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank.value) - ranks.begin();
+    device_of_stream_.push_back(rank.valid() ? static_cast<std::uint32_t>(at) : kNoDevice);
+  }
+}
+
+bool DeviceSharing::shares(TaskId task) const {
+  const ResourceClass c = graph_->resource(task);
+  return c != kExclusive && c <= kMaxSharedClass && device_of_stream_[graph_->stream(task).value] != kNoDevice;
+}
+
+void DeviceSharing::mark_changed(std::uint32_t device) {
+  if (devices_[device].changed) return;
+  devices_[device].changed = true;
+  changed_.push_back(device);
+}
+
+void DeviceSharing::start(TaskId task, Time work, Time now) {
+  const std::uint32_t d = device_of_stream_[graph_->stream(task).value];
+  const ResourceClass c = graph_->resource(task);
+  devices_[d].running.push_back({.task = task, .resource = c, .remaining = work, .since = now});
+  ++devices_[d].count[c];
+  mark_changed(d);
+}
+
+bool DeviceSharing::outdated(const Event& event) const {
+  const Device& device = devices_[device_of_stream_[graph_->stream(TaskId(event.id())).value]];
+  return std::none_of(device.running.begin(), device.running.end(),
+                      [&](const Running& r) { return r.task.value == event.id() && r.generation == event.generation; });
+}
+
+bool DeviceSharing::finish(const Event& event) {
+  const std::uint32_t d = device_of_stream_[graph_->stream(TaskId(event.id())).value];
+  std::vector<Running>& running = devices_[d].running;
+  for (Running& r : running) {
+    if (r.task.value != event.id() || r.generation != event.generation) continue;
+    --devices_[d].count[r.resource];
+    r = running.back();  // order among the running does not matter: events are ordered by the queue
+    running.pop_back();
+    mark_changed(d);
+    return true;
+  }
+  return false;
+}
+
+std::size_t DeviceSharing::update(Time now, EventQueue& queue) {
+  std::size_t outdated_events = 0;
+  for (std::uint32_t d : changed_) {
+    outdated_events += update(devices_[d], now, queue);
+    devices_[d].changed = false;
+  }
+  changed_.clear();
+  return outdated_events;
+}
+
+std::size_t DeviceSharing::update(Device& device, Time now, EventQueue& queue) {
+  std::size_t outdated_events = 0;
+  for (Running& r : device.running) {
+    std::uint32_t others = 0;
+    for (std::uint32_t c = 1; c < kSharedClasses; ++c) {
+      if (device.count[c] > (c == r.resource ? 1U : 0U)) others |= 1U << c;
+    }
+    const std::int64_t factor = table_->factor(r.resource, others);
+    if (factor == r.factor) continue;
+    if (r.factor != 0) {
+      r.remaining -= std::min(r.remaining, SlowdownTable::progress(now - r.since, r.factor));
+      ++outdated_events;
+    }
+    r.since = now;
+    r.factor = factor;
+    r.generation = next_generation_++;
+    const Time finish = now + SlowdownTable::time_for(r.remaining, factor);
+    queue.push({finish, Event::make_key(Priority::complete, r.task.value), r.generation});
+  }
+  return outdated_events;
+}
+
+}  // namespace k3sim

@@ -1,0 +1,154 @@
+#include "sim/engine/engine.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim/base/check.h"
+#include "sim/engine/device_sharing.h"
+
+namespace k3sim {
+
+namespace {
+
+class Run {
+ public:
+  Run(const TaskGraph& graph, std::span<const Time> durations, const EngineOptions& options)
+      : graph_(graph), durations_(durations), progress_(options.progress), observer_(options.observer) {
+    if (options.slowdown != nullptr && !options.slowdown->trivial()) sharing_.emplace(graph, *options.slowdown);
+    waiting_for_.assign(graph.in_degrees().begin(), graph.in_degrees().end());
+    cursor_.assign(graph.stream_begin().begin(), graph.stream_begin().end());
+    out_.times.start.resize(graph.task_count());
+    out_.times.finish.resize(graph.task_count());
+  }
+
+  EngineResult run() {
+    for (std::size_t s = 0; s < graph_.stream_count(); ++s) release_head(StreamId(s));
+    start_released();
+    for (now_ = next_time(); now_ != Time::max(); now_ = next_time()) {
+      if (progress_ != nullptr) collect_external();
+      while (!queue_.empty() && queue_.top().time == now_) finish(queue_.pop());
+      start_released();
+    }
+    if (out_.stats.events != graph_.task_count()) report_stuck();
+    return std::move(out_);
+  }
+
+ private:
+  Time next_time() {
+    if (sharing_) drop_outdated();
+    const Time event = queue_.empty() ? Time::max() : queue_.top().time;
+    return progress_ == nullptr ? event : std::min(event, progress_->next_completion());
+  }
+
+  // External completions go through the queue, so that all finishes of an instant are in one order.
+  void collect_external() {
+    finished_.clear();
+    progress_->advance(now_, finished_);
+    for (TaskId t : finished_) queue_.push({now_, Event::make_key(Priority::complete, t.value), 0});
+  }
+
+  void drop_outdated() {
+    const auto outdated = [&](const Event& e) { return is_shared(e) && sharing_->outdated(e); };
+    while (!queue_.empty() && outdated(queue_.top())) queue_.pop(), --outdated_pending_;
+    if (2 * outdated_pending_ <= queue_.size() || queue_.size() < kRebuildAbove) return;
+    queue_.remove_if(outdated);
+    outdated_pending_ = 0;
+  }
+
+  bool is_shared(const Event& e) const { return e.generation != 0; }
+
+  void finish(const Event& e) {
+    if (is_shared(e) && !sharing_->finish(e)) {
+      --outdated_pending_;
+      return;
+    }
+    const TaskId t(e.id());
+    const StreamId s = graph_.stream(t);
+    out_.times.finish[t.value] = now_;
+    if (observer_ != nullptr) observer_->on_finish(t, now_);
+    ++out_.stats.events;
+    ++cursor_[s.value];
+    for (TaskId next : graph_.successors(t)) {
+      if (--waiting_for_[next.value] != 0) continue;
+      const StreamId other = graph_.stream(next);
+      if (other != s && graph_.stream_order()[cursor_[other.value]] == next) released_.push_back(next);
+    }
+    release_head(s);
+  }
+
+  void release_head(StreamId s) {
+    const std::uint32_t at = cursor_[s.value];
+    if (at == graph_.stream_begin()[s.value + 1]) return;
+    const TaskId head = graph_.stream_order()[at];
+    if (waiting_for_[head.value] == 0) released_.push_back(head);
+  }
+
+  void start_released() {
+    if (released_.size() > 1) std::sort(released_.begin(), released_.end());
+    for (TaskId t : released_) start(t);
+    released_.clear();
+    if (sharing_) {
+      const std::size_t outdated = sharing_->update(now_, queue_);
+      outdated_pending_ += outdated;
+      out_.stats.outdated += outdated;
+    }
+    out_.stats.max_pending = std::max(out_.stats.max_pending, queue_.size());
+    ++out_.stats.instants;
+  }
+
+  void start(TaskId t) {
+    out_.times.start[t.value] = now_;
+    if (observer_ != nullptr) observer_->on_start(t, now_);
+    const Time work = durations_[t.value];
+    const ResourceClass resource = graph_.resource(t);
+    if (resource == kExclusive) [[likely]] {
+      queue_.push({now_ + work, Event::make_key(Priority::complete, t.value), 0});
+    } else if (resource == kExternalProgress) {
+      CS_CHECK(progress_ != nullptr, "task {} needs a progress model and there is none", t.value);
+      progress_->start(t, work, now_);
+    } else if (sharing_ && sharing_->shares(t)) {
+      sharing_->start(t, work, now_);
+    } else {
+      queue_.push({now_ + work, Event::make_key(Priority::complete, t.value), 0});
+    }
+  }
+
+  [[noreturn]] void report_stuck() const {
+    std::vector<bool> done(graph_.task_count(), false);
+    for (std::size_t s = 0; s < graph_.stream_count(); ++s) {
+      const std::uint32_t begin = graph_.stream_begin()[s], at = cursor_[s];
+      for (std::uint32_t p = begin; p < at; ++p) done[graph_.stream_order()[p].value] = true;
+      if (at == graph_.stream_begin()[s + 1]) continue;
+      const TaskId head = graph_.stream_order()[at];
+      CS_CHECK(waiting_for_[head.value] != 0, "the progress model never finished task {}", head.value);
+    }
+    throw CycleError(find_cycle(graph_, done));
+  }
+
+  static constexpr std::size_t kRebuildAbove = 64;
+
+  const TaskGraph& graph_;
+  std::span<const Time> durations_;
+  ProgressModel* progress_;
+  Observer* observer_;
+  std::optional<DeviceSharing> sharing_;
+  EventQueue queue_;
+  std::vector<std::uint32_t> waiting_for_;  // by task: explicit predecessors not yet finished
+  std::vector<std::uint32_t> cursor_;       // by stream: position of the running or next task
+  std::vector<TaskId> released_;            // may start at now_
+  std::vector<TaskId> finished_;            // scratch of collect_external
+  std::size_t outdated_pending_ = 0;
+  Time now_;
+  EngineResult out_;
+};
+
+}  // namespace
+
+EngineResult simulate(const TaskGraph& graph, std::span<const Time> durations, const EngineOptions& options) {
+  CS_CHECK(durations.size() == graph.task_count(), "{} durations for {} tasks", durations.size(), graph.task_count());
+  EngineResult out = Run(graph, durations, options).run();
+  for (Time t : out.times.finish) out.times.makespan = std::max(out.times.makespan, t);
+  return out;
+}
+
+}  // namespace k3sim
