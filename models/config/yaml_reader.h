@@ -8,7 +8,8 @@
 //   p.read("tp", config.tp);                              // optional: leaves config.tp when the key is absent
 //   p.require("order", config.order);                     // a Problem when absent
 //   if (config.tp < 1) p.child("tp").problem("must be at least 1");
-//   doc.finish();                                         // unknown keys (did-you-mean) and all problems -> ConfigError
+//   doc.finish();                                         // unknown keys (did-you-mean) and all problems ->
+//   ConfigError
 //
 // Quantities (Bytes, Time, Bandwidth, FlopRate, Flops) need their unit: see sim/base/units_text.h.
 // Source: product-spec section 2 (errors) and 3 (scenario format).
@@ -45,10 +46,10 @@ class YamlNode {
 
   // The value under `name`, counted as asked for; absent when there is none. A Problem when this is not a map.
   YamlNode child(std::string_view name) const;
-  bool has(std::string_view name) const;           // counts as asked for
-  std::vector<YamlNode> items() const;             // of a list; a Problem when present and no list
-  std::vector<YamlNode> entries() const;           // of a map with free keys, in file order; all count as asked for
-  void accept_all() const;                         // nothing below this node is reported as unknown
+  bool has(std::string_view name) const;  // counts as asked for
+  std::vector<YamlNode> items() const;    // of a list; a Problem when present and no list
+  std::vector<YamlNode> entries() const;  // of a map with free keys, in file order; all count as asked for
+  void accept_all() const;                // nothing below this node is reported as unknown
 
   // Converts this value; false and a Problem when it is of another kind. Integers also accept "8192 tokens" when
   // to_count is used with that noun.
@@ -111,7 +112,7 @@ class YamlNode {
   std::shared_ptr<YamlState> state_;
   std::shared_ptr<const YamlValue> value_;  // null: absent
   std::string key_;
-  Place parent_;                            // where to point when absent
+  Place parent_;  // where to point when absent
 };
 
 class YamlDocument {
