@@ -18,7 +18,11 @@ namespace k3sim {
 namespace {
 
 [[noreturn]] void fail(std::string_view key, const std::string& what, std::string hint = {}) {
-  throw ConfigError(std::vector<Problem>{{{}, "alloc_conf." + std::string(key), what, std::move(hint)}});
+  std::vector<Problem> problems(1);
+  problems[0].key = "alloc_conf." + std::string(key);
+  problems[0].what = what;
+  problems[0].hint = std::move(hint);
+  throw ConfigError(std::move(problems));
 }
 
 std::string_view trim(std::string_view s) {
@@ -151,7 +155,7 @@ std::int64_t round_request(const AllocatorPolicy& policy, std::int64_t size) {
   const AllocatorConstants& k = *policy.constants;
   if (size < k.min_block) return k.min_block;
   const auto bits = static_cast<std::uint64_t>(size);
-  const int log2 = std::bit_width(bits) - 1;
+  const int log2 = 63 - std::countl_zero(bits);
   const int interval = std::clamp(log2 - k.power2_interval_first, 0, k.power2_intervals - 1);
   const std::int64_t divisions = policy.roundup_power2_divisions[static_cast<std::size_t>(interval)];
   std::int64_t step = k.min_block;

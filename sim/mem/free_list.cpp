@@ -23,11 +23,6 @@ FreeList::Cursor FreeList::next(Cursor c) const {
   return {c.chunk + 1, 0};
 }
 
-FreeList::Cursor FreeList::previous(Cursor c) const {
-  if (c.offset > 0) return {c.chunk, c.offset - 1};
-  return {c.chunk - 1, chunks_[c.chunk - 1].size() - 1};
-}
-
 void FreeList::insert(const Entry& entry) {
   if (chunks_.empty()) {
     chunks_.emplace_back().reserve(kChunkCapacity);

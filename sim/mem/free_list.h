@@ -33,8 +33,7 @@ class FreeList {
   bool at_end(Cursor c) const { return c.chunk >= chunks_.size(); }
   const Entry& at(Cursor c) const { return chunks_[c.chunk][c.offset]; }
   Cursor next(Cursor c) const;
-  Cursor previous(Cursor c) const;  // Requires: c is not begin()
-  bool is_begin(Cursor c) const { return c.chunk == 0 && c.offset == 0; }
+  Cursor last() const { return {chunks_.size() - 1, chunks_.back().size() - 1}; }  // Requires: not empty
 
   void insert(const Entry& entry);
   // Requires: an entry with this size and address is present.
