@@ -26,7 +26,7 @@ class Run {
     start_released();
     for (now_ = next_time(); now_ != Time::max(); now_ = next_time()) {
       if (progress_ != nullptr) collect_external();
-      while (!queue_.empty() && queue_.top().time == now_) finish(queue_.pop());
+      while (queue_.has_event_at(now_)) finish(queue_.pop());
       start_released();
     }
     if (out_.stats.events != graph_.task_count()) report_stuck();

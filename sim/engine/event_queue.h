@@ -73,6 +73,16 @@ class EventQueue {
     return now_first() ? now_[now_head_] : heap_.front();
   }
 
+  // Is there an event at this instant? Unlike top(), leaves a hole at the root for the next push() to fill.
+  // Requires: no event before t.
+  bool has_event_at(Time t) const {
+    if (now_head_ != now_.size()) return true;  // such events are never later than others
+    const std::size_t first = hole_ ? 1 : 0, end = std::min(heap_.size(), hole_ ? kArity + 1 : std::size_t{1});
+    bool found = false;
+    for (std::size_t i = first; i < end; ++i) found |= heap_[i].time == t;
+    return found;
+  }
+
   // Requires: !empty().
   Event pop() {
     fill_hole();
@@ -125,16 +135,23 @@ class EventQueue {
     heap_[i] = e;
   }
 
+  static std::size_t lesser(const Event* h, std::size_t a, std::size_t b) { return before(h[b], h[a]) ? b : a; }
+
   void sift_down(std::size_t i, const Event& e) {
     const std::size_t n = heap_.size();
     Event* const h = heap_.data();
-    for (std::size_t child = kArity * i + 1; child < n; child = kArity * i + 1) {
-      const std::size_t end = std::min(child + kArity, n);
-      std::size_t least = child;
-      for (std::size_t c = child + 1; c < end; ++c) least = before(h[c], h[least]) ? c : least;
-      if (!before(h[least], e)) break;
+    const EventOrder order = order_of(e);
+    std::size_t child = kArity * i + 1;
+    for (; child + kArity <= n; child = kArity * i + 1) {  // two rounds of a tournament: no chain of four comparisons
+      const std::size_t least = lesser(h, lesser(h, child, child + 1), lesser(h, child + 2, child + 3));
+      if (order < order_of(h[least])) break;
       h[i] = h[least];
       i = least;
+    }
+    if (child < n && child + kArity > n) {  // the one node with fewer children has only leaves below it
+      std::size_t least = child;
+      for (std::size_t c = child + 1; c < n; ++c) least = lesser(h, least, c);
+      if (before(h[least], e)) h[i] = h[least], i = least;
     }
     h[i] = e;
   }
