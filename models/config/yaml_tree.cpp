@@ -101,6 +101,8 @@ class TreeBuilder final : public YAML::EventHandler {
     } else if (!top.has_key) {
       take_key(top, *value);
     } else {
+      // yaml-cpp marks a missing value where the next token starts, often a line below its key.
+      if (value->kind == YamlValue::Kind::null) value->place = top.key_place;
       if (!top.drop) top.value->entries.push_back({top.key, top.key_place, value});
       top.has_key = false;
     }

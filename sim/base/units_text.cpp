@@ -43,7 +43,8 @@ std::string_view trim(std::string_view s) {
 
 struct NumberAndUnit {
   double number = 0;
-  std::string_view unit;  // trimmed rest
+  std::optional<std::int64_t> integer;  // when written as one: keeps all 63 bits
+  std::string_view unit;                // trimmed rest
   std::string why;
 };
 
@@ -56,6 +57,8 @@ NumberAndUnit split(std::string_view text) {
   } else if (out.number < 0) {
     out.why = fmt::format("'{}' is negative", text);
   }
+  std::int64_t integer = 0;
+  if (std::from_chars(s.data(), s.data() + s.size(), integer).ptr == end) out.integer = integer;
   out.unit = trim(s.substr(static_cast<std::size_t>(end - s.data())));
   return out;
 }
@@ -75,31 +78,43 @@ std::string usual_mistake(std::string_view unit) {
   return {};
 }
 
+struct Scaled {
+  double value = 0;                   // in base units
+  std::optional<std::int64_t> exact;  // when it is a whole number below 2^63
+};
+
+// The product is within a few ulp; a value within 1e-9 of a whole number is meant to be that number.
+Scaled multiply(const NumberAndUnit& parts, double factor) {
+  Scaled out{parts.number * factor, {}};
+  std::int64_t product = 0;
+  if (parts.integer && factor >= 1 && factor == std::floor(factor) && factor < 9e18) {
+    if (!__builtin_mul_overflow(*parts.integer, static_cast<std::int64_t>(factor), &product)) out.exact = product;
+    return out;
+  }
+  const double nearest = std::round(out.value);
+  const bool is_whole = std::abs(out.value - nearest) <= 1e-9 * std::max(1.0, std::abs(out.value));
+  if (is_whole && nearest < 9.2e18) out.exact = static_cast<std::int64_t>(nearest);
+  return out;
+}
+
 // number * factor in base units, or what is wrong.
-Parsed<double> parse_scaled(std::string_view text, std::span<const Unit> units, const char* example) {
+Parsed<Scaled> parse_scaled(std::string_view text, std::span<const Unit> units, const char* example) {
   NumberAndUnit parts = split(text);
   if (!parts.why.empty()) return {{}, parts.why + fmt::format(", for example '{}'", example), {}};
   if (parts.unit.empty()) return {{}, fmt::format("'{}' has no unit; write for example '{}'", trim(text), example), {}};
   for (const Unit& u : units)
-    if (parts.unit == u.name) return {parts.number * u.factor, {}, {}};
-  if (parts.unit == "µs" && units.front().name == kTimeUnits[0].name) return {parts.number * 1e6, {}, {}};
+    if (parts.unit == u.name) return {multiply(parts, u.factor), {}, {}};
+  if (parts.unit == "µs" && units.front().name == kTimeUnits[0].name) return {multiply(parts, 1e6), {}, {}};
   std::string hint = usual_mistake(parts.unit);
   if (hint.empty()) hint = did_you_mean(parts.unit, names(units));
   return {{}, fmt::format("unknown unit '{}'; write for example '{}'", parts.unit, example), hint};
 }
 
-// The double is exact up to a few ulp; a value within 1e-9 of a whole number is meant to be that number.
-std::optional<std::int64_t> whole(double v) {
-  const double nearest = std::round(v);
-  if (std::abs(v - nearest) > 1e-9 * std::max(1.0, std::abs(v)) || nearest > 9.2e18) return std::nullopt;
-  return static_cast<std::int64_t>(nearest);
-}
-
 template <class Q>
 Parsed<Q> parse_double_quantity(std::string_view text, std::span<const Unit> units, const char* example) {
-  const Parsed<double> base = parse_scaled(text, units, example);
+  const Parsed<Scaled> base = parse_scaled(text, units, example);
   if (!base) return {{}, base.why, base.hint};
-  return {Q(*base.value), {}, {}};
+  return {Q(base.value->value), {}, {}};
 }
 
 // "450 GB/s": the shortest of the forms that parse back to exactly v.
@@ -118,19 +133,18 @@ std::string write_double(double v, std::span<const Unit> units, std::span<const 
 }  // namespace
 
 Parsed<Bytes> parse_bytes(std::string_view text) {
-  const Parsed<double> base = parse_scaled(text, kByteUnits, "80 GiB");
+  const Parsed<Scaled> base = parse_scaled(text, kByteUnits, "80 GiB");
   if (!base) return {{}, base.why, base.hint};
-  const std::optional<std::int64_t> count = whole(*base.value);
-  if (!count) return {{}, fmt::format("'{}' is not a whole number of bytes below 2^63", trim(text)), {}};
-  return {Bytes(*count), {}, {}};
+  if (!base.value->exact) return {{}, fmt::format("'{}' is not a whole number of bytes below 2^63", trim(text)), {}};
+  return {Bytes(*base.value->exact), {}, {}};
 }
 
 Parsed<Time> parse_time(std::string_view text) {
-  const Parsed<double> base = parse_scaled(text, kTimeUnits, "7 us");
+  const Parsed<Scaled> base = parse_scaled(text, kTimeUnits, "7 us");
   if (!base) return {{}, base.why, base.hint};
-  if (*base.value > 9e18) return {{}, fmt::format("'{}' is longer than 104 days", trim(text)), {}};
-  const std::optional<std::int64_t> exact = whole(*base.value);
-  return {Time::ps(exact ? *exact : static_cast<std::int64_t>(std::ceil(*base.value))), {}, {}};
+  if (base.value->value > 9e18) return {{}, fmt::format("'{}' is longer than 104 days", trim(text)), {}};
+  const std::optional<std::int64_t> exact = base.value->exact;
+  return {Time::ps(exact ? *exact : static_cast<std::int64_t>(std::ceil(base.value->value))), {}, {}};
 }
 
 Parsed<Bandwidth> parse_bandwidth(std::string_view text) {
@@ -163,7 +177,7 @@ Parsed<std::int64_t> parse_count(std::string_view text, std::string_view noun) {
     const std::string hint = noun.empty() ? std::string() : did_you_mean(parts.unit, {std::string(noun)});
     return {{}, fmt::format("unknown word '{}' after the number; write {}", parts.unit, accepted), hint};
   }
-  const std::optional<std::int64_t> count = whole(parts.number * factor);
+  const std::optional<std::int64_t> count = multiply(parts, factor).exact;
   if (!count) return {{}, fmt::format("'{}' is not a whole number below 2^63", shown), {}};
   return {*count, {}, {}};
 }
