@@ -135,23 +135,31 @@ class EventQueue {
     heap_[i] = e;
   }
 
-  static std::size_t lesser(const Event* h, std::size_t a, std::size_t b) { return before(h[b], h[a]) ? b : a; }
+  // Selected by arithmetic: which child is least cannot be predicted, and compilers turn ?: into a jump here.
+  static std::size_t lesser(const Event* h, std::size_t a, std::size_t b) {
+    return a ^ ((a ^ b) & (std::size_t{0} - std::size_t{before(h[b], h[a])}));
+  }
 
+  // Moves the hole at i down to a leaf along the least children and then e up from there. New events are usually among
+  // the latest, so the way up ends at once; comparing with e on the way down would mispredict at every level.
   void sift_down(std::size_t i, const Event& e) {
-    const std::size_t n = heap_.size();
+    const std::size_t n = heap_.size(), root = i;
     Event* const h = heap_.data();
-    const EventOrder order = order_of(e);
     std::size_t child = kArity * i + 1;
     for (; child + kArity <= n; child = kArity * i + 1) {  // two rounds of a tournament: no chain of four comparisons
       const std::size_t least = lesser(h, lesser(h, child, child + 1), lesser(h, child + 2, child + 3));
-      if (order < order_of(h[least])) break;
       h[i] = h[least];
       i = least;
     }
-    if (child < n && child + kArity > n) {  // the one node with fewer children has only leaves below it
+    if (child < n) {
       std::size_t least = child;
       for (std::size_t c = child + 1; c < n; ++c) least = lesser(h, least, c);
-      if (before(h[least], e)) h[i] = h[least], i = least;
+      h[i] = h[least];
+      i = least;
+    }
+    for (std::size_t parent = (i - 1) / kArity; i > root && before(e, h[parent]); parent = (i - 1) / kArity) {
+      h[i] = h[parent];
+      i = parent;
     }
     h[i] = e;
   }

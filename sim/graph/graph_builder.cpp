@@ -80,6 +80,7 @@ BuiltGraph GraphBuilder::build() && {
   sort_streams();
   sort_edges();
   edges_ = {};
+  graph_.has_external_tasks_ = std::ranges::count(graph_.resource_, kExternalProgress) > 0;
   return {std::move(graph_), std::move(durations_)};
 }
 

@@ -58,6 +58,7 @@ class TaskGraph {
   std::span<const TaskId> stream_order() const { return stream_order_; }
   std::span<const std::uint32_t> stream_begin() const { return stream_begin_; }
 
+  bool has_external_tasks() const { return has_external_tasks_; }  // any of kExternalProgress
   std::size_t memory_bytes() const;
 
  private:
@@ -72,6 +73,7 @@ class TaskGraph {
   std::vector<TaskId> stream_order_;
   std::vector<std::uint32_t> stream_begin_;
   std::vector<StreamInfo> streams_;
+  bool has_external_tasks_ = false;
 };
 
 }  // namespace k3sim
