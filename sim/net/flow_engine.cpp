@@ -1,0 +1,157 @@
+// Time, predictions and usage of the flow engine; see the header.
+// An event's generation packs (slot, generation of the slot), so that outdated predictions are known in O(1).
+// Source: engine-design notes sections 2, 3 and 5.
+#include "sim/net/flow_engine.h"
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+
+namespace k3sim {
+namespace {
+
+constexpr std::size_t kRebuildAbove = 64;
+
+std::uint64_t pack(FlowTable::Slot slot, std::uint32_t generation) {
+  return (static_cast<std::uint64_t>(slot) << 32) | generation;
+}
+FlowTable::Slot slot_of(const Event& e) { return static_cast<FlowTable::Slot>(e.generation >> 32); }
+
+}  // namespace
+
+FlowEngine::FlowEngine(std::span<const Bandwidth> capacities) : table_(capacities) {}
+
+void FlowEngine::record_usage() {
+  record_ = true;
+  usage_.assign(table_.link_count(), {});
+  load_.assign(table_.link_count(), 0);
+}
+
+FlowEngineStats FlowEngine::stats() const {
+  return {.completions = completions_,
+          .solves = solver_.solves(),
+          .flows_solved = solver_.flows_solved(),
+          .seconds_lost = seconds_lost_};
+}
+
+bool FlowEngine::outdated(const Event& e) const {
+  return table_.flow(slot_of(e)).generation != static_cast<std::uint32_t>(e.generation);
+}
+
+void FlowEngine::start(const FlowRequest& request, Time now) {
+  CS_CHECK(now >= now_, "flow {} starts {} ps in the past", request.id.value, (now_ - now).picoseconds());
+  if (now > now_) {
+    CS_CHECK(now <= next_event(), "flow {} starts after an event that was not taken", request.id.value);
+    now_ = now;
+  }
+  const FlowTable::Slot slot = table_.allocate(request);
+  active_.resize(table_.slot_count());
+  FlowTable::Flow& f = table_.flow(slot);
+  f.first_byte = f.since = now + request.latency;
+  ++running_;
+  if (request.bytes == Bytes(0)) {  // completes when its latency is paid
+    queue_.push({f.since, Event::make_key(Priority::complete, f.id), pack(slot, f.generation)});
+  } else if (request.latency > Time()) {
+    queue_.push({f.since, Event::make_key(Priority::start, f.id), pack(slot, f.generation)});
+  } else {
+    begin(slot);
+  }
+}
+
+void FlowEngine::begin(FlowTable::Slot slot) {
+  table_.attach(slot);
+  active_[slot] = 1;
+  dirty_ = true;
+}
+
+void FlowEngine::add_load(FlowTable::Slot slot, double change) {
+  for (const auto& e : table_.path(slot)) {
+    double& load = load_[e.link];
+    load += e.weight * change;
+    usage_[e.link].peak_load = std::max(usage_[e.link].peak_load, load);
+  }
+}
+
+void FlowEngine::set_rate(FlowTable::Slot slot, double rate) {
+  FlowTable::Flow& f = table_.flow(slot);
+  if (f.rate == rate) return;
+  if (f.rate > 0) {
+    f.remaining = std::max(0.0, f.remaining - f.rate * (now_ - f.since).seconds());
+    ++outdated_;
+    ++f.generation;
+  }
+  f.since = now_;
+  f.rate = rate;
+  const Time finish = now_ + Time::from_seconds_ceil(f.remaining / rate);
+  queue_.push({finish, Event::make_key(Priority::complete, f.id), pack(slot, f.generation)});
+}
+
+void FlowEngine::settle() {
+  if (!dirty_) return;
+  dirty_ = false;
+  const auto changes = solver_.solve(table_);
+  if (record_) {  // decreases first, so that a peak is a load that really existed
+    for (const auto& c : changes) add_load(c.slot, std::min(0.0, c.rate - table_.flow(c.slot).rate));
+    for (const auto& c : changes) add_load(c.slot, std::max(0.0, c.rate - table_.flow(c.slot).rate));
+  }
+  for (const auto& c : changes) set_rate(c.slot, c.rate);
+  if (2 * outdated_ > queue_.size() && queue_.size() > kRebuildAbove) {
+    queue_.remove_if([&](const Event& e) { return outdated(e); });
+    outdated_ = 0;
+  }
+}
+
+Time FlowEngine::next_event() {
+  settle();
+  while (!queue_.empty() && outdated(queue_.top())) {
+    queue_.pop();
+    --outdated_;
+  }
+  return queue_.empty() ? Time::max() : queue_.top().time;
+}
+
+void FlowEngine::complete(FlowTable::Slot slot) {
+  FlowTable::Flow& f = table_.flow(slot);
+  if (active_[slot]) {
+    active_[slot] = 0;
+    dirty_ = true;
+    if (record_) {
+      add_load(slot, -f.rate);
+      for (const auto& e : table_.path(slot)) usage_[e.link].bytes += e.weight * f.bytes;
+    }
+    seconds_lost_ += std::max(0.0, (now_ - f.first_byte).seconds() - f.bytes / f.bound);
+    table_.detach(slot);
+  }
+  table_.release(slot);
+  ++completions_;
+  --running_;
+}
+
+void FlowEngine::advance(Time now, std::vector<FlowId>& finished) {
+  const Time next = next_event();
+  CS_CHECK(now >= now_ && now <= next, "advance to {} ps, but the next event is at {} ps", now.picoseconds(),
+           next.picoseconds());
+  now_ = now;
+  while (!queue_.empty() && queue_.top().time == now) {
+    const Event e = queue_.pop();
+    if (outdated(e)) {
+      --outdated_;
+      continue;
+    }
+    if (e.priority() == Priority::start) {
+      begin(slot_of(e));
+      continue;
+    }
+    finished.push_back(FlowId(e.id()));
+    complete(slot_of(e));
+  }
+}
+
+void FlowEngine::set_capacity(LinkId link, Bandwidth capacity, Time now) {
+  settle();
+  now_ = now;
+  table_.set_capacity(link, capacity);
+  dirty_ = true;
+}
+
+}  // namespace k3sim
