@@ -115,11 +115,19 @@ void set_divisions(AllocatorPolicy& policy, std::string_view key, std::string_vi
 
 void set_option(AllocatorPolicy& policy, std::string_view key, std::string_view value) {
   // Options of other subsystems (pinned host memory, locks, graph capture) leave device memory as it is.
-  static const std::vector<std::string> kKnown = {
-      "expandable_segments", "max_split_size_mb", "max_non_split_rounding_mb", "garbage_collection_threshold",
-      "per_process_memory_fraction", "roundup_power2_divisions", "backend", "release_lock_on_cudamalloc",
-      "pinned_use_cuda_host_register", "pinned_num_register_threads", "pinned_use_background_threads",
-      "pinned_reserve_segment_size_mb", "graph_capture_record_stream_reuse"};
+  static const std::vector<std::string> kKnown = {"expandable_segments",
+                                                  "max_split_size_mb",
+                                                  "max_non_split_rounding_mb",
+                                                  "garbage_collection_threshold",
+                                                  "per_process_memory_fraction",
+                                                  "roundup_power2_divisions",
+                                                  "backend",
+                                                  "release_lock_on_cudamalloc",
+                                                  "pinned_use_cuda_host_register",
+                                                  "pinned_num_register_threads",
+                                                  "pinned_use_background_threads",
+                                                  "pinned_reserve_segment_size_mb",
+                                                  "graph_capture_record_stream_reuse"};
   if (key == "expandable_segments") {
     policy.expandable_segments = to_bool(key, value);
   } else if (key == "max_split_size_mb") {

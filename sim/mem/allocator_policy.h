@@ -1,8 +1,10 @@
 // What a user can set on the caching allocator, and the two pure size rules that follow from it.
-//   round_request: below 512 B -> 512; with d > 1 divisions and size > 512 d, up to the next of d steps between powers of
+//   round_request: below 512 B -> 512; with d > 1 divisions and size > 512 d, up to the next of d steps between powers
+//   of
 //                  two; otherwise up to a multiple of 512.
 //   segment_size:  <= 1 MiB -> 2 MiB; < 10 MiB -> 20 MiB; otherwise up to a multiple of 2 MiB.
-// Source: c10/cuda/CUDACachingAllocator.cpp (round_size, get_allocation_size), c10/core/AllocatorConfig.cpp (parseArgs).
+// Source: c10/cuda/CUDACachingAllocator.cpp (round_size, get_allocation_size), c10/core/AllocatorConfig.cpp
+// (parseArgs).
 #pragma once
 
 #include <array>
@@ -31,8 +33,9 @@ struct DeviceMemory {
   Bytes available = Bytes(std::numeric_limits<std::int64_t>::max());  // total minus what lives outside the allocator
 };
 
-// Reads the text of PYTORCH_ALLOC_CONF, for example "expandable_segments:True,max_split_size_mb:128". Throws ConfigError
-// for unknown keys, bad values and other backends; options that do not change device memory are accepted and ignored.
+// Reads the text of PYTORCH_ALLOC_CONF, for example "expandable_segments:True,max_split_size_mb:128". Throws
+// ConfigError for unknown keys, bad values and other backends; options that do not change device memory are accepted
+// and ignored.
 AllocatorPolicy parse_alloc_conf(const std::string& text);
 
 // Requires: size > 0. Ensures: a multiple of 512, at least size.

@@ -162,8 +162,8 @@ void CachingAllocator::synchronize_events() {
 void CachingAllocator::complete_free(MemoryId owner) {
   for (auto it = pending_.begin(); it != pending_.end();) {
     std::deque<PendingEvent>& queue = it->second;
-    const auto waits = std::find_if(queue.begin(), queue.end(),
-                                    [&](const PendingEvent& e) { return heap_[e.block].owner == owner; });
+    const auto waits =
+        std::find_if(queue.begin(), queue.end(), [&](const PendingEvent& e) { return heap_[e.block].owner == owner; });
     if (waits != queue.end()) {
       const BlockId block = waits->block;
       queue.erase(waits);
@@ -173,7 +173,9 @@ void CachingAllocator::complete_free(MemoryId owner) {
   }
 }
 
-std::vector<MemoryId> CachingAllocator::take_completed() { return std::exchange(completed_, {}); }
+std::vector<MemoryId> CachingAllocator::take_completed() {
+  return std::exchange(completed_, {});
+}
 
 // Frees unsplit large segments at least as old as the average until reserved memory is below the threshold.
 void CachingAllocator::collect_garbage() {

@@ -6,7 +6,8 @@
 // A pure state machine over requests: no clock, no randomness, ties by address. Streams are walked in ascending order
 // where upstream walks a hash table (deferred frees of several streams).
 // Source: c10/cuda/CUDACachingAllocator.cpp (malloc, get_free_block, alloc_block, free_block, garbage_collect_cached_
-//         blocks, release_available_cached_blocks, release_cached_blocks). Not covered: graph-private pools, peers, IPC.
+//         blocks, release_available_cached_blocks, release_cached_blocks). Not covered: graph-private pools, peers,
+//         IPC.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,12 @@
 #include "sim/mem/allocator_policy.h"
 #include "sim/mem/block_heap.h"
 #include "sim/mem/request_log.h"
+#include "sim/mem/segments.h"
 
 namespace k3sim {
+
+// A stream no program has; measured logs use it for memory that waits for streams the log does not name.
+inline constexpr MemoryStream kForeignStream = -1;
 
 enum class SegmentEventKind : std::uint8_t { kAlloc, kFree, kMap, kUnmap };
 
@@ -58,6 +63,11 @@ class CachingAllocator {
 
   // Log position stamped on the events and peaks of the following calls.
   void at_request(std::size_t request) { request_ = request; }
+  // Starts from memory that is held already (a log that begins in the middle of a run): no events, counters count it.
+  // Expandable segments of one pool and stream share a range that starts at the lowest of them. Blocks awaiting their
+  // free wait for kForeignStream. Returns the blocks in use, segment by segment in block order.
+  // Requires: nothing was allocated yet.
+  std::vector<BlockId> adopt(std::vector<MemorySegment> segments, MemoryId first_owner);
   // Address the driver will return for the next new segment or expandable range (measured logs); negative: own choice.
   void expect_address(std::int64_t address) { expected_address_ = address; }
 
@@ -101,8 +111,10 @@ class CachingAllocator {
   void release_pool(bool small);
   void release_block(BlockId block);
   void free_block(BlockId block);
+  BlockId adopt_block(const SegmentBlock& block, BlockId at, MemoryId owner);
   void record(SegmentEventKind kind, const Block& block, std::int64_t address, std::int64_t size);
   std::int64_t new_address(std::int64_t size);
+  std::int64_t expandable_range_size(bool small) const;
   bool tracks_age() const { return fraction_limit_ > 0 && policy_.garbage_collection_threshold > 0.0; }
 
   AllocatorPolicy policy_;
@@ -115,9 +127,9 @@ class CachingAllocator {
   std::int64_t expected_address_ = -1;
   std::int64_t next_address_;
 
-  std::map<BlockId, std::vector<MemoryStream>> stream_uses_;          // blocks in use on other streams too
-  std::map<MemoryStream, std::deque<PendingEvent>> pending_;          // frees waiting for a stream, oldest first
-  std::map<MemoryStream, std::int64_t> passed_;                       // log position each stream has passed
+  std::map<BlockId, std::vector<MemoryStream>> stream_uses_;  // blocks in use on other streams too
+  std::map<MemoryStream, std::deque<PendingEvent>> pending_;  // frees waiting for a stream, oldest first
+  std::map<MemoryStream, std::int64_t> passed_;               // log position each stream has passed
   std::vector<MemoryId> completed_;
 };
 

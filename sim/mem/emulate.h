@@ -11,29 +11,9 @@
 #include "sim/mem/allocator_policy.h"
 #include "sim/mem/caching_allocator.h"
 #include "sim/mem/request_log.h"
+#include "sim/mem/segments.h"
 
 namespace k3sim {
-
-enum class BlockState : std::uint8_t { kInactive, kAllocated, kAwaitingFree };
-
-struct SegmentBlock {
-  std::int64_t size = 0;
-  std::int64_t requested = 0;
-  BlockState state = BlockState::kInactive;
-  friend bool operator==(const SegmentBlock&, const SegmentBlock&) = default;
-};
-
-// One driver allocation, or one contiguous mapped stretch of an expandable range.
-struct MemorySegment {
-  std::int64_t address = 0;
-  std::int64_t total_size = 0;
-  std::int64_t allocated_size = 0;
-  std::int64_t active_size = 0;
-  MemoryStream stream = 0;
-  bool small = false;
-  bool expandable = false;
-  std::vector<SegmentBlock> blocks;  // by address, without gaps
-};
 
 struct OutOfMemory {
   std::size_t request = 0;  // log position
@@ -47,8 +27,8 @@ struct OutOfMemory {
 struct AllocatorResult {
   AllocatorCounters counters;
   std::vector<SegmentEvent> segment_events;
-  std::vector<MemorySegment> segments;     // at the end, by address
-  std::vector<std::int64_t> block_bytes;   // by MemoryId: bytes of the block it got (0: never reached)
+  std::vector<MemorySegment> segments;    // at the end, by address
+  std::vector<std::int64_t> block_bytes;  // by MemoryId: bytes of the block it got (0: never reached)
   std::optional<OutOfMemory> out_of_memory;
 
   Bytes peak_allocated() const { return Bytes(counters.allocated.peak); }
@@ -58,8 +38,5 @@ struct AllocatorResult {
 };
 
 AllocatorResult emulate(const RequestLog& log, const AllocatorPolicy& policy = {}, const DeviceMemory& device = {});
-
-// Segments and blocks of an allocator, sorted by address. Throws InternalError when its lists are inconsistent.
-std::vector<MemorySegment> list_segments(const BlockHeap& heap);
 
 }  // namespace k3sim

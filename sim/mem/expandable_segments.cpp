@@ -8,6 +8,13 @@
 
 namespace k3sim {
 
+std::int64_t CachingAllocator::expandable_range_size(bool small) const {
+  const AllocatorConstants& k = *policy_.constants;
+  const std::int64_t unit = small ? k.small_segment : k.large_segment;
+  const std::int64_t total = device_.total.count();
+  return (total + (total >> k.address_space_shift) + unit - 1) / unit * unit;
+}
+
 std::int64_t ExpandableSegments::page(std::uint32_t arena) const {
   const AllocatorConstants& k = *a_.policy_.constants;
   return a_.heap_.arena(arena).small ? k.small_segment : k.large_segment;
@@ -20,7 +27,8 @@ FreeList::Cursor ExpandableSegments::best_fit(const BlockHeap& heap, const FreeL
     return b.size + (grows ? heap[b.next].size : 0);
   };
   FreeList::Cursor best = first;
-  for (FreeList::Cursor c = free.next(first); heap[free.at(best).block].expandable && !free.at_end(c); c = free.next(c)) {
+  for (FreeList::Cursor c = free.next(first); heap[free.at(best).block].expandable && !free.at_end(c);
+       c = free.next(c)) {
     if (expandable_size(c) >= expandable_size(best)) break;
     best = c;
   }
@@ -36,12 +44,9 @@ BlockId ExpandableSegments::find_stretch(std::uint32_t arena, std::int64_t size)
     for (BlockId b = first; length < size && heap.is_available(b); b = heap[b].next) length += heap[b].size;
     if (length >= size) return first;
   }
-  const std::int64_t total = a_.device_.total.count();
-  const std::int64_t unit = page(arena);
-  const std::int64_t pages = (total + (total >> a_.policy_.constants->address_space_shift) + unit - 1) / unit;
-  if (pages * unit < size) return kNoBlock;  // larger than the device: never satisfiable
   Block range;
-  range.size = pages * unit;
+  range.size = a_.expandable_range_size(heap.arena(arena).small);
+  if (range.size < size) return kNoBlock;  // larger than the device: never satisfiable
   range.address = a_.new_address(range.size);
   range.arena = arena;
   range.mapped = false;

@@ -1,7 +1,7 @@
 // Expandable segments: per (pool, stream) one range of address space, 1 1/8 times the device, that is backed by memory
-// page by page (2 MiB pages for the small pool, 20 MiB for the large one). A request extends the lowest free-or-unmapped
-// stretch that is long enough; giving memory back unmaps the whole pages inside free blocks.
-// Source: c10/cuda/CUDACachingAllocator.cpp (ExpandableSegment, find_expandable_block, map_block, unmap_block).
+// page by page (2 MiB pages for the small pool, 20 MiB for the large one). A request extends the lowest
+// free-or-unmapped stretch that is long enough; giving memory back unmaps the whole pages inside free blocks. Source:
+// c10/cuda/CUDACachingAllocator.cpp (ExpandableSegment, find_expandable_block, map_block, unmap_block).
 #pragma once
 
 #include "sim/mem/caching_allocator.h"

@@ -11,8 +11,8 @@ constexpr std::size_t kChunkCapacity = 64;
 }
 
 FreeList::Cursor FreeList::find(const Entry& key) const {
-  const auto chunk = std::partition_point(chunks_.begin(), chunks_.end(),
-                                          [&](const std::vector<Entry>& c) { return c.back() < key; });
+  const auto chunk =
+      std::partition_point(chunks_.begin(), chunks_.end(), [&](const std::vector<Entry>& c) { return c.back() < key; });
   if (chunk == chunks_.end()) return {chunks_.size(), 0};
   const auto entry = std::partition_point(chunk->begin(), chunk->end(), [&](const Entry& e) { return e < key; });
   return {static_cast<std::size_t>(chunk - chunks_.begin()), static_cast<std::size_t>(entry - chunk->begin())};

@@ -16,12 +16,12 @@ using MemoryId = std::uint32_t;     // one allocation, numbered 0, 1, 2 ... in t
 using MemoryStream = std::int64_t;  // stream handle; only equality and order matter
 
 enum class MemoryRequestKind : std::uint8_t {
-  kAlloc,         // id, bytes, stream
-  kFree,          // id; deferred when kUseOnStream came before
-  kUseOnStream,   // id, stream: record_stream, the memory is also used on that stream
-  kStreamPassed,  // stream, through: work issued on stream before log position `through` has finished on the device
-  kFreeCompleted, // id: the deferred free of id completes here (measured logs)
-  kEmptyCache,    // give every unused segment back to the driver
+  kAlloc,          // id, bytes, stream
+  kFree,           // id; deferred when kUseOnStream came before
+  kUseOnStream,    // id, stream: record_stream, the memory is also used on that stream
+  kStreamPassed,   // stream, through: work issued on stream before log position `through` has finished on the device
+  kFreeCompleted,  // id: the deferred free of id completes here (measured logs)
+  kEmptyCache,     // give every unused segment back to the driver
 };
 
 struct MemoryRequest {
