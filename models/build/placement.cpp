@@ -50,13 +50,17 @@ int find_stride(const Axes& axes, GroupKind kind) {
 }
 }  // namespace
 
+// Parameters are replicated over dp x cp, so GroupKind::dp is the combined axis (cp and dp are neighbours in every order).
 int Placement::size(GroupKind kind) const {
   if (kind == GroupKind::pp) return pp_;
+  if (kind == GroupKind::dp) return dp_ * cp_;
   return find_size(is_expert_axis(kind) ? expert_axes_ : dense_axes_, kind);
 }
 
 int Placement::stride(GroupKind kind) const {
   if (kind == GroupKind::pp) return replicas();
+  if (kind == GroupKind::dp)
+    return std::min(find_stride(dense_axes_, GroupKind::cp), find_stride(dense_axes_, GroupKind::dp));
   return find_stride(is_expert_axis(kind) ? expert_axes_ : dense_axes_, kind);
 }
 

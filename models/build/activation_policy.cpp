@@ -1,0 +1,51 @@
+#include "models/build/activation_policy.h"
+
+#include "sim/base/error.h"
+#include "sim/base/suggest.h"
+
+namespace k3sim {
+
+const std::vector<std::string>& activation_policy_names() {
+  static const std::vector<std::string> names{"none", "selective", "full", "k2", "unified"};
+  return names;
+}
+
+namespace {
+
+void mark(RecomputePolicy& policy, std::initializer_list<Module> modules) {
+  for (Module m : modules) policy.modules[static_cast<std::size_t>(m)] = true;
+}
+
+void mark_by_name(RecomputePolicy& policy, const std::string& name) {
+  std::vector<std::string> known;
+  for (int i = 0; i < kModules; ++i) {
+    const auto m = static_cast<Module>(i);
+    if (name == to_string(m)) return mark(policy, {m});
+    known.emplace_back(to_string(m));
+  }
+  throw ConfigError({Problem{{}, "activation.recompute", "unknown module '" + name + "'", did_you_mean(name, known)}});
+}
+
+}  // namespace
+
+RecomputePolicy make_recompute_policy(const ActivationConfig& config, const ModelSpec&) {
+  RecomputePolicy policy;
+  if (config.policy == "selective") {
+    mark(policy, {Module::core_attention});
+  } else if (config.policy == "full") {
+    policy.full = true;
+  } else if (config.policy == "k2") {
+    mark(policy, {Module::norm, Module::activation, Module::shared_activation, Module::expert_activation,
+                  Module::mla_up_proj});
+  } else if (config.policy == "unified") {
+    mark(policy, {Module::norm, Module::activation, Module::shared_activation, Module::expert_activation,
+                  Module::attnres, Module::mla_up_proj, Module::dispatch, Module::gate});
+  } else if (config.policy != "none") {
+    throw ConfigError({Problem{{}, "activation.policy", "unknown policy '" + config.policy + "'",
+                               did_you_mean(config.policy, activation_policy_names())}});
+  }
+  for (const std::string& name : config.recompute) mark_by_name(policy, name);
+  return policy;
+}
+
+}  // namespace k3sim

@@ -1,0 +1,22 @@
+// From the scenario's activation section to the modules that are recomputed.
+//
+//   none       keep everything (Megatron default with flash attention)
+//   selective  core attention: scores, softmax and dropout of non-flash attention (Korthikanti et al. 2022)
+//   full       only the input of every layer is kept
+//   unified    K3: norms, activations, AttnRes mixes, dispatch and MLA up-projections are rebuilt (k3-facts 2.4)
+//   k2         norms, activations, MLA up-projections, expert down inputs (K2 report, k3-facts 2.11)
+// `recompute` adds modules by name; unknown names are errors with a suggestion.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/build/layer_timing.h"
+#include "models/config/scenario.h"
+
+namespace k3sim {
+
+const std::vector<std::string>& activation_policy_names();
+RecomputePolicy make_recompute_policy(const ActivationConfig& config, const ModelSpec& model);
+
+}  // namespace k3sim

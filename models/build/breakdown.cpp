@@ -1,0 +1,129 @@
+#include "models/build/breakdown.h"
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+
+namespace k3sim {
+
+namespace {
+
+// The task whose end let each task start: the latest-finishing predecessor, lowest id among equals.
+std::vector<TaskId> binding_predecessors(const TaskGraph& g, const TaskTimes& times) {
+  std::vector<TaskId> binding(g.task_count());
+  const auto offer = [&](TaskId before, TaskId after) {
+    TaskId& b = binding[after.value];
+    if (!b.valid() || times.finish[before.value] > times.finish[b.value] ||
+        (times.finish[before.value] == times.finish[b.value] && before < b))
+      b = before;
+  };
+  for (std::uint32_t t = 0; t < g.task_count(); ++t)
+    for (TaskId next : g.successors(TaskId(t))) offer(TaskId(t), next);
+  for (std::uint32_t s = 0; s < g.stream_count(); ++s) {
+    const auto tasks = g.stream_tasks(StreamId(s));
+    for (std::size_t i = 1; i < tasks.size(); ++i) offer(tasks[i - 1], tasks[i]);
+  }
+  return binding;
+}
+
+class Attribution {
+ public:
+  Attribution(const StepGraph& graph, const TaskTimes& times)
+      : graph_(graph), g_(graph.built.graph), times_(times), binding_(binding_predecessors(g_, times)) {}
+
+  RankBreakdown rank(int rank, StreamId compute) const {
+    RankBreakdown b;
+    b.rank = rank;
+    const RankId own = g_.info(compute).rank;
+    Time cursor;
+    for (TaskId t : g_.stream_tasks(compute)) {
+      const Time start = times_.start[t.value], finish = times_.finish[t.value];
+      if (start > cursor) idle(b, own, binding_[t.value], cursor, start);
+      busy(b, t, finish - start);
+      cursor = finish;
+    }
+    if (times_.makespan > cursor) b.wait += times_.makespan - cursor;
+    CS_CHECK(b.sum() == times_.makespan, "breakdown of rank {} sums to {} ps, step is {} ps", rank,
+             b.sum().picoseconds(), times_.makespan.picoseconds());
+    return b;
+  }
+
+ private:
+  void busy(RankBreakdown& b, TaskId t, Time duration) const {
+    const auto kind = static_cast<StepTask>(g_.kind(t));
+    if (kind == StepTask::optimizer) {
+      b.optimizer += duration;
+    } else if (kind == StepTask::recompute) {
+      b.recompute += duration;
+    } else if (kind == StepTask::transfer) {
+      b.pp += duration;
+    } else {
+      coarse(b, t, duration);
+    }
+  }
+
+  // A whole-pass task hides its communication: split it by the pass summary. Kernel tasks have no communication inside.
+  void coarse(RankBreakdown& b, TaskId t, Time duration) const {
+    const TaskLabel& label = graph_.labels[g_.tag(t)];
+    const bool whole = label.pass != nullptr && duration >= label.pass->summary.elapsed &&
+                       label.pass->summary.compute < label.pass->summary.elapsed;
+    if (!whole) {
+      b.compute += duration;
+      return;
+    }
+    const PassSummary& s = label.pass->summary;
+    const auto lane = [&](Lane l) { return s.exposed[static_cast<std::size_t>(l)]; };
+    b.tp += lane(Lane::tp_comm);
+    b.cp += lane(Lane::cp_comm);
+    b.ep += lane(Lane::ep_comm);
+    const Time exposed = lane(Lane::tp_comm) + lane(Lane::cp_comm) + lane(Lane::ep_comm);
+    b.host += duration - s.elapsed;
+    b.compute += s.elapsed - exposed;
+  }
+
+  // Walks back from what ended the gap [from, to): each task on the way explains the part during which it ran.
+  void idle(RankBreakdown& b, RankId own, TaskId cause, Time from, Time to) const {
+    Time end = to;
+    while (end > from && cause.valid()) {
+      const Time start = std::max(from, times_.start[cause.value]);
+      if (start < end) {
+        slot(b, own, cause) += end - start;
+        end = start;
+      }
+      cause = binding_[cause.value];
+    }
+    b.bubble += end - from;
+  }
+
+  Time& slot(RankBreakdown& b, RankId own, TaskId t) const {
+    const bool mine = g_.info(g_.stream(t)).rank == own;
+    switch (static_cast<StepTask>(g_.kind(t))) {
+      case StepTask::transfer: return b.pp;
+      case StepTask::tp_comm: return mine ? b.tp : b.bubble;
+      case StepTask::cp_comm: return mine ? b.cp : b.bubble;
+      case StepTask::ep_comm: return mine ? b.ep : b.bubble;
+      case StepTask::param_gather:
+      case StepTask::grad_reduce: return mine ? b.dp : b.bubble;
+      case StepTask::host: return mine ? b.host : b.bubble;
+      case StepTask::barrier: return b.wait;
+      default: return b.bubble;
+    }
+  }
+
+  const StepGraph& graph_;
+  const TaskGraph& g_;
+  const TaskTimes& times_;
+  std::vector<TaskId> binding_;
+};
+
+}  // namespace
+
+std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times) {
+  const Attribution attribution(graph, times);
+  std::vector<RankBreakdown> out;
+  for (std::size_t r = 0; r < graph.compute_stream.size(); ++r)
+    out.push_back(attribution.rank(static_cast<int>(r), graph.compute_stream[r].front()));
+  return out;
+}
+
+}  // namespace k3sim

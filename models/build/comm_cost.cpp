@@ -1,0 +1,116 @@
+#include "models/build/comm_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/check.h"
+
+namespace k3sim {
+
+CommCoster::CommCoster(const Machine& machine, const Scenario& scenario, const Placement& placement)
+    : machine_(machine), placement_(placement), dispatcher_(scenario.moe.dispatcher) {
+  network_share_ = 1.0 / std::max(1.0, scenario.cluster.oversubscription);
+}
+
+CommGroup CommCoster::group(GroupKind kind) const {
+  const GroupPlacement p = placement_.group(kind);
+  CommGroup g;
+  g.ranks = p.ranks;
+  g.nodes = p.nodes;
+  g.ranks_per_node = p.ranks_per_node;
+  g.network_share = network_share_;
+  return g;
+}
+
+CommCost CommCoster::over(Collective kind, Bytes buffer, const CommGroup& g) const {
+  if (g.ranks <= 1) return {Time(), Provenance::measured, {}, {}};
+  const CollectiveTime t = collective_time(machine_.comm, kind, buffer, g);
+  const double n = g.ranks;
+  const double factor = kind == Collective::all_reduce ? 2 * (n - 1) / n : (n - 1) / n;
+  CommCost cost{scale(t.time, 1.0 / machine_.software.comm_efficiency), t.provenance, {}, {}};
+  (g.nodes > 1 ? cost.network : cost.nvlink) = Bytes::ceil(buffer.as_double() * factor);
+  return cost;
+}
+
+CommCost CommCoster::collective(Collective kind, Bytes buffer, GroupKind group_kind) const {
+  return over(kind, buffer, group(group_kind));
+}
+
+CommCost CommCoster::subgroup(Collective kind, Bytes buffer, GroupKind group_kind, int ranks, bool inner) const {
+  CommGroup g = group(group_kind);
+  const int per_node = inner ? g.ranks_per_node : std::max(1, g.ranks_per_node * ranks / std::max(1, g.ranks));
+  g.ranks = ranks;
+  g.ranks_per_node = std::min(ranks, per_node);
+  g.nodes = (ranks + g.ranks_per_node - 1) / g.ranks_per_node;
+  return over(kind, buffer, g);
+}
+
+double CommCoster::distinct_parts(std::int64_t experts, std::int64_t topk, int parts) {
+  // C(E - E/n, k) / C(E, k) as a product of k ratios.
+  const double own = static_cast<double>(experts) / parts;
+  double none = 1.0;
+  for (std::int64_t i = 0; i < topk; ++i) {
+    const double left = static_cast<double>(experts - i);
+    none *= std::max(0.0, left - own) / left;
+  }
+  return parts * (1.0 - none);
+}
+
+CommCost CommCoster::deduplicated_exchange(const CommOp& op, const CommGroup& g) const {
+  const double rows = static_cast<double>(op.tokens), row = static_cast<double>(op.row_bytes);
+  const double ranks_hit = distinct_parts(op.experts, op.topk, g.ranks);
+  const double nodes_hit = distinct_parts(op.experts, op.topk, g.nodes);
+  const double own_node = nodes_hit / g.nodes, own_rank = ranks_hit / g.ranks;
+  const double network = g.nodes > 1 ? rows * (nodes_hit - own_node) * row : 0.0;
+  const double nvlink = rows * std::max(0.0, ranks_hit - own_rank - (g.nodes > 1 ? nodes_hit - own_node : 0.0)) * row;
+  const double nic = machine_.comm.scale_out.nic_payload.value() * network_share_;
+  const double seconds = std::max(network / nic, nvlink / machine_.comm.p2p_rate.value());
+  // Fixed part: DeepEP on H100, 26 us dispatch and 48 us combine (hardware notes 3.5).
+  const Time fixed = Time::us(op.kind == CommKind::dispatch ? 26 : 48);
+  return {fixed + Time::from_seconds_ceil(seconds / machine_.software.ep_efficiency), Provenance::fitted,
+          Bytes::ceil(network), Bytes::ceil(nvlink)};
+}
+
+CommCost CommCoster::expert_exchange(const CommOp& op) const {
+  const CommGroup g = group(GroupKind::ep);
+  if (g.ranks <= 1) return {Time(), Provenance::measured, {}, {}};
+  if (dispatcher_ == "allgather") {
+    const bool out = op.kind == CommKind::dispatch;
+    const Bytes all(op.tokens * op.row_bytes * g.ranks);
+    return collective(out ? Collective::all_gather : Collective::reduce_scatter, all, GroupKind::ep);
+  }
+  if (dispatcher_ == "alltoall") {
+    CommCost cost = collective(Collective::all_to_all, op.bytes, GroupKind::ep);
+    cost.time = scale(cost.time, machine_.software.comm_efficiency / machine_.software.ep_efficiency);
+    return cost;
+  }
+  return deduplicated_exchange(op, g);
+}
+
+CommCost CommCoster::time(const CommOp& op) const {
+  switch (op.kind) {
+    case CommKind::all_reduce: return collective(Collective::all_reduce, op.bytes, op.group);
+    case CommKind::all_gather: return collective(Collective::all_gather, op.bytes, op.group);
+    case CommKind::reduce_scatter: return collective(Collective::reduce_scatter, op.bytes, op.group);
+    case CommKind::all_to_all: return collective(Collective::all_to_all, op.bytes, op.group);
+    case CommKind::ring_exchange: return collective(Collective::all_gather, op.bytes, op.group);
+    case CommKind::dispatch:
+    case CommKind::combine: return expert_exchange(op);
+  }
+  CS_CHECK(false, "unknown communication kind {}", static_cast<int>(op.kind));
+}
+
+CommCost CommCoster::pipeline_hop(Bytes bytes) const {
+  CommGroup g;
+  g.ranks = 2;
+  const bool inside = placement_.pp_hop_within_node();
+  g.nodes = inside ? 1 : 2;
+  g.ranks_per_node = inside ? 2 : 1;
+  g.network_share = network_share_;
+  const CollectiveTime t = collective_time(machine_.comm, Collective::send_recv, bytes, g);
+  CommCost cost{t.time, t.provenance, {}, {}};
+  (inside ? cost.nvlink : cost.network) = bytes;
+  return cost;
+}
+
+}  // namespace k3sim

@@ -1,0 +1,84 @@
+#include "models/build/data_parallel.h"
+
+#include <algorithm>
+
+#include "models/build/muon_cost.h"
+
+namespace k3sim {
+
+int DataParallel::shard_ranks(GroupKind group) const {
+  const OptimizerConfig& o = plan_.scenario.optimizer;
+  const int all = plan_.placement->group(group).ranks;
+  if (o.zero == 0) return 1;
+  return o.shard_group > 0 ? std::min(o.shard_group, all) : all;
+}
+
+Time DataParallel::over_group(Collective kind, Bytes bytes, GroupKind group) const {
+  return plan_.comm->collective(kind, bytes, group).time;
+}
+
+Time DataParallel::reduce_one(std::int64_t parameters, GroupKind group) const {
+  if (parameters == 0) return Time();
+  const OptimizerConfig& o = plan_.scenario.optimizer;
+  const Bytes gradients = parameters * o.gradient_bytes;
+  if (o.zero == 0) return over_group(Collective::all_reduce, gradients, group);
+  const int all = plan_.placement->group(group).ranks, shard = shard_ranks(group);
+  if (shard == all) return over_group(Collective::reduce_scatter, gradients, group);
+  Time t = plan_.comm->subgroup(Collective::reduce_scatter, gradients, group, shard, true).time;
+  return t + plan_.comm->subgroup(Collective::all_reduce, gradients.share(shard), group, all / shard, false).time;
+}
+
+Time DataParallel::gather_one(std::int64_t parameters, GroupKind group) const {
+  if (parameters == 0 || plan_.scenario.optimizer.zero == 0) return Time();
+  const PrecisionConfig& p = plan_.scenario.precision;
+  const Bytes values = p.fp8_parameters ? Bytes(parameters) : parameters * plan_.scenario.optimizer.parameter_bytes;
+  return plan_.comm->subgroup(Collective::all_gather, values, group, shard_ranks(group), true).time;
+}
+
+Time DataParallel::reduce(const ParameterCount& p) const {
+  return reduce_one(p.dense, GroupKind::dp) + reduce_one(p.experts, GroupKind::expert_dp);
+}
+
+Time DataParallel::gather(const ParameterCount& p) const {
+  return gather_one(p.dense, GroupKind::dp) + gather_one(p.experts, GroupKind::expert_dp);
+}
+
+Time DataParallel::elementwise(std::int64_t parameters) const {
+  const OptimizerConfig& o = plan_.scenario.optimizer;
+  Kernel k;
+  k.family = KernelFamily::optimizer;
+  k.name = "optimizer_update";
+  k.dtype = Dtype::fp32;
+  k.m = parameters;
+  k.bytes = parameters * (o.parameter_bytes + o.gradient_bytes + 2 * o.state_bytes);
+  // The global gradient norm reads every gradient once more.
+  return machine_.cost->time(k).time + parameters * o.gradient_bytes / machine_.gpu.hbm;
+}
+
+Time DataParallel::optimizer(const std::vector<const Chunk*>& chunks) const {
+  const OptimizerConfig& o = plan_.scenario.optimizer;
+  if (o.name == "none") return Time();
+  std::int64_t dense = 0, experts = 0;
+  for (const Chunk* c : chunks) {
+    const ParameterCount p = c->parameters();
+    dense += p.dense;
+    experts += p.experts;
+  }
+  const std::int64_t dense_shards = shard_ranks(GroupKind::dp), expert_shards = shard_ranks(GroupKind::expert_dp);
+  const std::int64_t own = (dense + dense_shards - 1) / dense_shards + (experts + expert_shards - 1) / expert_shards;
+  if (own == 0) return Time();
+  Time t = elementwise(own);
+  if (o.name == "muon" || o.name == "muon_per_head")
+    t += muon_time(plan_, machine_, chunks, dense_shards, expert_shards);
+  return t;
+}
+
+Time DataParallel::norm_all_reduce() const {
+  CommGroup world;
+  world.ranks = plan_.placement->world();
+  world.ranks_per_node = std::min(world.ranks, plan_.scenario.cluster.gpus_per_node);
+  world.nodes = (world.ranks + world.ranks_per_node - 1) / world.ranks_per_node;
+  return collective_time(machine_.comm, Collective::all_reduce, Bytes(8), world).time;
+}
+
+}  // namespace k3sim

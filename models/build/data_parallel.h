@@ -1,0 +1,40 @@
+// Parameter gather, gradient reduction and optimizer time of one rank.
+//
+//   zero 0   all-reduce of gradients; every rank updates everything
+//   zero 1   reduce-scatter of gradients, update of the own shard, all-gather of parameters
+//   zero 2   as 1, gradients kept sharded (reduced after every micro-batch)
+//   zero 3   parameters gathered per layer before forward (and backward), gradients reduce-scattered per layer
+// shard_group < dp: sharding inside the group, all-reduce of the shard across groups (HSDP). Dense parameters use
+// the dp x cp group, routed experts the expert-dp group: the two differ (k3-facts; product requirement "expert-DP is
+// not DP"). AdamW moves parameter_bytes + gradient_bytes + 2 x state_bytes per parameter (hardware notes 5.6).
+// Muon: five Newton-Schulz iterations, 5 (4 m^2 n + 2 m^3) FLOPs per m x n matrix (m <= n), k3-facts 2.10.
+// Source: Rajbhandari et al. 2020 (ZeRO); hardware notes 3.2, 5.6.
+#pragma once
+
+#include "models/build/step_plan.h"
+
+namespace k3sim {
+
+class DataParallel {
+ public:
+  DataParallel(const StepPlan& plan, const Machine& machine) : plan_(plan), machine_(machine) {}
+
+  Time reduce(const ParameterCount& parameters) const;   // gradients of these parameters
+  Time gather(const ParameterCount& parameters) const;   // their updated (or sharded) values
+  Time optimizer(const std::vector<const Chunk*>& chunks) const;
+  Time norm_all_reduce() const;                          // global gradient norm: one small all-reduce over all ranks
+  bool sharded_parameters() const { return plan_.scenario.optimizer.zero >= 3; }
+  bool reduce_every_microbatch() const { return plan_.scenario.optimizer.zero >= 2; }
+
+ private:
+  int shard_ranks(GroupKind group) const;
+  Time over_group(Collective kind, Bytes bytes, GroupKind group) const;
+  Time reduce_one(std::int64_t parameters, GroupKind group) const;
+  Time gather_one(std::int64_t parameters, GroupKind group) const;
+  Time elementwise(std::int64_t parameters) const;
+
+  const StepPlan& plan_;
+  const Machine& machine_;
+};
+
+}  // namespace k3sim

@@ -1,0 +1,192 @@
+#include "models/build/layer_timing.h"
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+
+namespace k3sim {
+
+namespace {
+
+double software_efficiency(const Kernel& k, const SoftwareProfile& s) {
+  switch (k.family) {
+    case KernelFamily::gemm:
+    case KernelFamily::grouped_gemm:
+    case KernelFamily::newton_schulz: return s.matmul_efficiency;
+    case KernelFamily::attention:
+    case KernelFamily::kda: return s.attention_efficiency;
+    default: return s.memory_efficiency;
+  }
+}
+
+class Timer {
+ public:
+  Timer(const TimingOptions& options, const Machine& machine, const CommCoster& comm)
+      : options_(options), machine_(machine), comm_(comm) {}
+
+  TimedItem time(const Item& item) const {
+    TimedItem out;
+    out.name = item.name;
+    out.lane = item.lane == Lane::side && !options_.side_stream ? Lane::compute : item.lane;
+    out.module = item.module;
+    out.pass = item.pass;
+    out.is_comm = item.is_comm;
+    out.after = item.after;
+    if (item.is_comm) {
+      const CommCost c = comm_.time(item.comm);
+      out.group = item.comm.group;
+      out.time = c.time;
+      out.provenance = c.provenance;
+      out.network = c.network;
+      out.nvlink = c.nvlink;
+    } else {
+      const KernelTime t = machine_.cost->time(item.kernel);
+      out.family = item.kernel.family;
+      out.time = scale(t.time, 1.0 / software_efficiency(item.kernel, machine_.software));
+      out.provenance = t.provenance;
+      out.p95_ratio = t.p95_ratio;
+      out.flops = item.kernel.flops;
+      out.launches = item.kernel.launches;
+    }
+    return out;
+  }
+
+ private:
+  const TimingOptions& options_;
+  const Machine& machine_;
+  const CommCoster& comm_;
+};
+
+// Hides tensor-parallel collectives behind the GEMM next to them (all-gather: the one after, else the one before).
+void overlap_tensor_parallel(std::vector<TimedItem>& items, int tp) {
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (!items[i].is_comm || items[i].lane != Lane::tp_comm) continue;
+    Time gemm;
+    for (std::size_t j : {i + 1, i - 1})
+      if (j < items.size() && !items[j].is_comm && items[j].family == KernelFamily::gemm)
+        gemm = std::max(gemm, items[j].time);
+    const Time share = scale(items[i].time, 1.0 / tp);
+    const Time hidden = scale(gemm, static_cast<double>(tp - 1) / tp);
+    const Time left = items[i].time > hidden ? items[i].time - hidden : Time();
+    items[i].time = std::max(share, left);
+  }
+}
+
+// Keeps the items for which keep(item); dependencies on dropped items move to the nearest kept item before them.
+template <class Keep>
+std::vector<TimedItem> filter(const std::vector<TimedItem>& items, const Keep& keep) {
+  std::vector<TimedItem> out;
+  std::vector<int> kept_up_to(items.size(), -1);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (keep(items[i])) {
+      TimedItem item = items[i];
+      item.after.clear();
+      for (std::uint16_t a : items[i].after)
+        if (kept_up_to[a] >= 0) item.after.push_back(static_cast<std::uint16_t>(kept_up_to[a]));
+      out.push_back(std::move(item));
+    }
+    kept_up_to[i] = static_cast<int>(out.size()) - 1;
+  }
+  return out;
+}
+
+void append(std::vector<TimedItem>& out, const std::vector<TimedItem>& items) {
+  const std::size_t base = out.size();
+  for (TimedItem item : items) {
+    for (std::uint16_t& a : item.after) a = static_cast<std::uint16_t>(a + base);
+    out.push_back(std::move(item));
+  }
+}
+
+TimedPass finish(std::vector<TimedItem> items) {
+  TimedPass pass;
+  pass.items = std::move(items);
+  pass.summary = summarize(pass.items);
+  return pass;
+}
+
+std::vector<TimedItem> replay_items(const std::vector<TimedItem>& forward, const RecomputePolicy& policy) {
+  std::vector<TimedItem> replay = filter(forward, [&](const TimedItem& item) {
+    return policy.full || policy.modules[static_cast<std::size_t>(item.module)];
+  });
+  for (TimedItem& item : replay) item.recompute = true;
+  return replay;
+}
+
+void account_memory(const LayerProgram& program, const RecomputePolicy& policy, TimedLayer& layer) {
+  for (std::size_t i = 0; i < program.saved.size(); ++i) {
+    const SavedTensor& t = program.saved[i];
+    const bool dropped = t.recomputable && (policy.full || policy.modules[static_cast<std::size_t>(t.module)]);
+    (dropped ? layer.replayed : layer.saved) += t.bytes;
+  }
+  // Full recompute keeps the layer input alone; programs list it as the first saved tensor.
+  if (policy.full && !program.saved.empty()) {
+    const Bytes all = layer.saved + layer.replayed;
+    layer.saved = program.saved.front().bytes;
+    layer.replayed = all - layer.saved;
+  }
+}
+
+}  // namespace
+
+PassSummary summarize(const std::vector<TimedItem>& items) {
+  PassSummary s;
+  std::array<Time, kLanes> lane_free{};
+  std::vector<Time> finish_at(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const TimedItem& item = items[i];
+    const auto lane = static_cast<std::size_t>(item.lane);
+    Time ready;
+    std::size_t cause = i;
+    const auto wait = [&](std::size_t j) {
+      if (finish_at[j] > ready) ready = finish_at[j], cause = j;
+    };
+    if (item.after.empty() && i > 0) wait(i - 1);
+    for (std::uint16_t a : item.after) wait(a);
+    const Time start = std::max(ready, lane_free[lane]);
+    if (item.lane == Lane::compute && start > lane_free[lane])
+      s.exposed[static_cast<std::size_t>(items[cause].lane)] += start - lane_free[lane];
+    finish_at[i] = start + item.time;
+    lane_free[lane] = finish_at[i];
+    if (item.lane == Lane::compute) s.compute += item.time;
+    if (!item.is_comm) s.launches += item.launches;
+    s.elapsed = std::max(s.elapsed, finish_at[i]);
+  }
+  // What runs after the last compute item is exposed as well.
+  for (std::size_t i = items.size(); i-- > 0;) {
+    if (finish_at[i] != s.elapsed) continue;
+    if (items[i].lane != Lane::compute)
+      s.exposed[static_cast<std::size_t>(items[i].lane)] += s.elapsed - lane_free[0];
+    break;
+  }
+  return s;
+}
+
+TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy, const TimingOptions& options,
+                      const Machine& machine, const CommCoster& comm) {
+  const Timer timer(options, machine, comm);
+  std::vector<TimedItem> forward, backward;
+  for (const Item& item : program.forward) forward.push_back(timer.time(item));
+  for (const Item& item : program.backward) backward.push_back(timer.time(item));
+  if (options.tp_overlap && options.tp > 1) {
+    overlap_tensor_parallel(forward, options.tp);
+    overlap_tensor_parallel(backward, options.tp);
+  }
+  TimedLayer layer;
+  const std::vector<TimedItem> replay =
+      policy.any() ? replay_items(forward, policy) : std::vector<TimedItem>();
+  const auto is_weight = [](const TimedItem& i) { return i.pass == Pass::weight_grad; };
+  std::vector<TimedItem> full = replay, input = replay;
+  append(full, backward);
+  append(input, filter(backward, [&](const TimedItem& i) { return !is_weight(i); }));
+  layer.weight_grad = finish(filter(backward, is_weight));
+  layer.input_grad = finish(std::move(input));
+  layer.backward = finish(std::move(full));
+  layer.forward = finish(std::move(forward));
+  account_memory(program, policy, layer);
+  layer.workspace = program.workspace;
+  layer.boundary = program.boundary;
+  return layer;
+}
+
+}  // namespace k3sim

@@ -1,0 +1,81 @@
+// A layer program with durations: what the step builder instantiates for every action of the pipeline schedule.
+//
+// The activation policy is applied here: recomputed modules leave `saved` and their forward items are replayed at the
+// start of backward. A full backward holds all items; a split one is filtered into input_grad (with the replay) and
+// weight_grad. `summary` is the pass evaluated alone on its lanes (coarse detail and partitioning use it).
+// Source: k3-facts 2.2 and 2.4; Megatron-LM --recompute-granularity. Overlap of tensor-parallel collectives with their
+// neighbouring GEMM (ring exchange): exposed = max(c / tp, c - g (tp - 1) / tp), c collective, g GEMM (Wang et al. 2023).
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "models/build/comm_cost.h"
+#include "models/build/machine.h"
+#include "models/transformer/program.h"
+
+namespace k3sim {
+
+struct TimedItem {
+  const char* name = "";
+  Lane lane = Lane::compute;
+  Module module = Module::norm;
+  Pass pass = Pass::forward;
+  bool is_comm = false;
+  bool recompute = false;
+  GroupKind group = GroupKind::tp;
+  KernelFamily family = KernelFamily::memory;
+  Time time;
+  Provenance provenance = Provenance::measured;
+  double p95_ratio = 1.0;
+  Flops flops{0};
+  std::int32_t launches = 1;
+  Bytes network{0}, nvlink{0};
+  std::vector<std::uint16_t> after;  // indices in the same pass; empty: the item before
+};
+
+struct PassSummary {
+  Time elapsed;                        // alone, lanes in order
+  Time compute;                        // busy time of the compute lane
+  std::array<Time, kLanes> exposed{};  // compute lane idle, waiting for an item of that lane
+  std::int64_t launches = 0;
+};
+
+struct TimedPass {
+  std::vector<TimedItem> items;
+  PassSummary summary;
+};
+
+struct TimedLayer {
+  TimedPass forward, backward, input_grad, weight_grad;
+  Bytes saved{0};        // kept from forward to backward, per micro-batch, after the policy
+  Bytes replayed{0};     // rebuilt during backward, alive only there
+  Bytes workspace{0};
+  Bytes boundary{0};
+  bool moe = false;
+};
+
+// Which parts of a layer are recomputed. full: only the layer input is kept.
+struct RecomputePolicy {
+  bool full = false;
+  std::array<bool, kModules> modules{};
+  bool any() const {
+    for (bool m : modules)
+      if (m) return true;
+    return full;
+  }
+};
+
+struct TimingOptions {
+  int tp = 1;
+  bool tp_overlap = false;
+  bool side_stream = false;  // shared experts on their own stream
+};
+
+TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy, const TimingOptions& options,
+                      const Machine& machine, const CommCoster& comm);
+
+// In-order lanes, dependencies as in TimedItem; exact integer arithmetic.
+PassSummary summarize(const std::vector<TimedItem>& items);
+
+}  // namespace k3sim

@@ -1,0 +1,48 @@
+#include "models/build/software_profile.h"
+
+#include "models/config/yaml_reader.h"
+
+namespace k3sim {
+
+SoftwareProfile load_software_profile(const std::string& path) {
+  YamlDocument doc = YamlDocument::load(path);
+  const YamlNode root = doc.root();
+  SoftwareProfile p;
+  root.require("name", p.name);
+  root.child("source").accept_all();
+  root.child("note").accept_all();
+  const YamlNode host = root.child("host");
+  host.read("launch", p.host_launch);
+  host.read("action", p.host_action);
+  host.read("step", p.step_overhead);
+  host.read("sync_per_moe_layer", p.host_sync_per_moe_layer);
+  const YamlNode kernels = root.child("kernels");
+  kernels.read("fusion", p.fusion);
+  kernels.read("flash_attention", p.flash_attention);
+  kernels.read("dropout", p.dropout);
+  kernels.read("matmul_efficiency", p.matmul_efficiency);
+  kernels.read("attention_efficiency", p.attention_efficiency);
+  kernels.read("memory_efficiency", p.memory_efficiency);
+  const YamlNode comm = root.child("communication");
+  comm.read("efficiency", p.comm_efficiency);
+  comm.read("compute_slowdown", p.compute_slowdown);
+  comm.read("ep_efficiency", p.ep_efficiency);
+  comm.read("bucket", p.bucket);
+  const YamlNode overlap = root.child("overlap");
+  overlap.read("tp", p.tp_overlap);
+  overlap.read("grad_reduce", p.grad_reduce_overlap);
+  overlap.read("param_gather", p.param_gather_overlap);
+  overlap.read("p2p", p.p2p_overlap);
+  overlap.read("ep", p.ep_overlap);
+  const YamlNode memory = root.child("memory");
+  memory.read("context", p.context_memory);
+  memory.read("communicator", p.communicator_memory);
+  memory.read("workspace", p.workspace_memory);
+  memory.read("fragmentation", p.fragmentation);
+  if (p.compute_slowdown < 1.0) comm.child("compute_slowdown").problem("must be at least 1");
+  if (p.fusion < 0 || p.fusion > 2) kernels.child("fusion").problem("must be 0, 1 or 2");
+  doc.finish();
+  return p;
+}
+
+}  // namespace k3sim

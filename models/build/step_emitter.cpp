@@ -1,0 +1,125 @@
+#include "models/build/step_emitter.h"
+
+#include <algorithm>
+
+namespace k3sim {
+
+namespace {
+
+StepTask comm_task(Lane lane) {
+  return lane == Lane::tp_comm ? StepTask::tp_comm : lane == Lane::cp_comm ? StepTask::cp_comm : StepTask::ep_comm;
+}
+
+StepTask task_kind(const TimedItem& item) {
+  if (item.is_comm) return comm_task(item.lane);
+  if (item.recompute) return StepTask::recompute;
+  if (item.pass == Pass::forward) return StepTask::forward;
+  return item.pass == Pass::weight_grad ? StepTask::weight_grad : StepTask::backward;
+}
+
+}  // namespace
+
+void RankEmitter::open_rank(int rank, int replica) {
+  rank_ = rank;
+  replica_ = replica;
+  const RankId id(rank * 1'000'000 + replica);
+  for (int role = 0; role < kRankStreams; ++role)
+    streams_[static_cast<std::size_t>(role)] = builder_.add_stream({id, static_cast<std::uint8_t>(role)});
+}
+
+TaskId RankEmitter::add(StreamRole role, StepTask kind, Time duration, std::uint32_t label) {
+  return builder_.add(stream(role), static_cast<TaskKind>(kind), duration, label);
+}
+
+void RankEmitter::depend(TaskId before, TaskId after) {
+  if (before != kNoTask && after != kNoTask && before != after) builder_.depend(before, after);
+}
+
+std::uint32_t RankEmitter::label(const char* name) {
+  graph_.labels.push_back({name, nullptr, -1, -1});
+  return static_cast<std::uint32_t>(graph_.labels.size() - 1);
+}
+
+std::uint32_t RankEmitter::pass_label(const PassStep& step) {
+  const auto [it, fresh] = pass_labels_.try_emplace(std::tuple(step.pass, step.chunk, step.part), 0u);
+  if (fresh) {
+    it->second = static_cast<std::uint32_t>(graph_.labels.size());
+    for (const TimedItem& item : step.pass->items)
+      graph_.labels.push_back({item.name, step.pass, step.chunk, step.part});
+    if (step.pass->items.empty()) graph_.labels.push_back({"empty", step.pass, step.chunk, step.part});
+  }
+  return it->second;
+}
+
+TaskId RankEmitter::add_item(const TimedItem& item, std::uint32_t item_label) {
+  const auto role = static_cast<StreamRole>(item.lane);  // lanes and the first stream roles share their order
+  if (!item.is_comm || !rendezvous) return add(role, task_kind(item), item.time, item_label);
+  const TaskId arrive = add(role, StepTask::rendezvous, Time(), item_label);
+  const TaskId task = add(role, task_kind(item), item.time, item_label);
+  const std::uint32_t number = collective_count_[{item.group, rank_, replica_}]++;
+  collectives.push_back({item.group, rank_, replica_, number, arrive, task});
+  return task;
+}
+
+void RankEmitter::connect_item(PassWalk& walk, const TimedItem& item, TaskId id) {
+  // An unfolded collective is two tasks; what it waits for must precede the arrival.
+  const TaskId target = item.is_comm && rendezvous ? collectives.back().arrive : id;
+  if (walk.ids.empty()) {
+    for (TaskId t : walk.entry) depend(t, target);
+    depend(walk.steps[walk.step].gather, target);
+  } else if (item.after.empty()) {
+    depend(walk.ids.back(), target);
+  } else {
+    for (std::uint16_t a : item.after) depend(walk.ids[a], target);
+  }
+}
+
+void RankEmitter::emit_whole_pass(PassWalk& walk) {
+  const PassStep& step = walk.steps[walk.step];
+  const PassSummary& s = step.pass->summary;
+  const Time host = s.launches * machine_.software.host_launch + host_action;
+  host_action = Time();
+  const bool forward = !step.pass->items.empty() && step.pass->items.front().pass == Pass::forward &&
+                       !step.pass->items.front().recompute;
+  const bool weights_only = !step.pass->items.empty() && step.pass->items.front().pass == Pass::weight_grad;
+  const StepTask kind = forward ? StepTask::forward : weights_only ? StepTask::weight_grad : StepTask::backward;
+  const TaskId id = add(StreamRole::compute, kind, std::max(s.elapsed, host), pass_label(step));
+  for (TaskId t : walk.entry) depend(t, id);
+  depend(step.gather, id);
+  if (walk.first == kNoTask) walk.first = id;
+  walk.tail = walk.last_compute = walk.last_input = walk.last_weight = id;
+  walk.ids.assign(1, id);
+}
+
+bool RankEmitter::emit_next(PassWalk& walk) {
+  const PassStep& step = walk.steps[walk.step];
+  if (detail_ == StepGraphOptions::Detail::step || step.pass->items.empty()) {
+    emit_whole_pass(walk);
+    return false;
+  }
+  const TimedItem& item = step.pass->items[walk.item];
+  const TaskId id = add_item(item, pass_label(step) + static_cast<std::uint32_t>(walk.item));
+  connect_item(walk, item, id);
+  if (walk.first == kNoTask) walk.first = item.is_comm && rendezvous ? collectives.back().arrive : id;
+  walk.ids.push_back(id);
+  walk.tail = id;
+  if (!item.is_comm) {
+    walk.launches += item.launches;
+    if (item.lane == Lane::compute) walk.last_compute = id;
+  }
+  if (item.pass == Pass::weight_grad) walk.last_weight = id;
+  if (item.pass != Pass::weight_grad) walk.last_input = id;
+  ++walk.item;
+  return item.is_comm && item.lane == Lane::ep_comm;
+}
+
+void RankEmitter::emit_host(PassWalk& walk) {
+  if (detail_ == StepGraphOptions::Detail::step || walk.last_compute == kNoTask) return;
+  const Time launch = machine_.software.host_launch;
+  if (launch == Time() && host_action == Time()) return;
+  const TaskId host = add(StreamRole::host, StepTask::host, walk.launches * launch + host_action);
+  host_action = Time();
+  depend(host, walk.last_compute);
+}
+
+}  // namespace k3sim

@@ -1,0 +1,102 @@
+// Emits the tasks of one rank: layer passes on lanes, host launches, transfers. Internal to models/build.
+// Source: step_graph.h.
+#pragma once
+
+#include <array>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "models/build/step_graph.h"
+
+namespace k3sim {
+
+inline constexpr TaskId kNoTask{};
+
+// Walks the items of a list of passes (the layers of one chunk in execution order) one by one, so that two walks can be
+// merged for overlapped pairs.
+struct PassStep {
+  const TimedPass* pass = nullptr;
+  int chunk = -1, part = -1;
+  TaskId gather;                     // parameters must be there before the first item
+  bool last_gradient = false;        // weight gradients of the part are complete after this pass
+};
+
+struct PassWalk {
+  std::vector<PassStep> steps;
+  std::size_t step = 0, item = 0;
+  std::vector<TaskId> ids;           // tasks of the current pass
+  std::vector<TaskId> entry;         // what the current pass waits for
+  TaskId first, tail, last_compute, last_input, last_weight;
+  std::int64_t launches = 0;         // of the current pass so far
+  bool done() const { return step == steps.size(); }
+};
+
+class RankEmitter {
+ public:
+  RankEmitter(GraphBuilder& builder, const Machine& machine, StepGraph& graph, StepGraphOptions::Detail detail)
+      : builder_(builder), machine_(machine), graph_(graph), detail_(detail) {}
+
+  void open_rank(int rank, int replica);
+  StreamId stream(StreamRole role) const { return streams_[static_cast<std::size_t>(role)]; }
+  TaskId add(StreamRole role, StepTask kind, Time duration, std::uint32_t label = 0);
+  void depend(TaskId before, TaskId after);
+
+  // Emits items until the walk ends or (when `until_comm`) an expert-communication item has been emitted.
+  template <class OnPassEnd>
+  void run(PassWalk& walk, bool until_comm, const OnPassEnd& on_pass_end) {
+    while (!walk.done()) {
+      const bool was_comm = emit_next(walk);
+      if (walk.item == walk.steps[walk.step].pass->items.size() || detail_ == StepGraphOptions::Detail::step)
+        end_pass(walk, on_pass_end);
+      if (until_comm && was_comm) return;
+    }
+  }
+  std::uint32_t label(const char* name);
+
+  // Collectives of unfolded groups, by (group kind, running number, replica): resolved by the graph builder.
+  struct Collective {
+    GroupKind group;
+    int rank, replica;
+    std::uint32_t number;
+    TaskId arrive, task;
+  };
+  std::vector<Collective> collectives;
+  bool rendezvous = false;
+  Time host_action{};                // added to the first pass of an action
+
+ private:
+  bool emit_next(PassWalk& walk);
+  void emit_whole_pass(PassWalk& walk);
+  TaskId add_item(const TimedItem& item, std::uint32_t label);
+  void connect_item(PassWalk& walk, const TimedItem& item, TaskId id);
+  std::uint32_t pass_label(const PassStep& step);
+  void emit_host(PassWalk& walk);
+
+  template <class OnPassEnd>
+  void end_pass(PassWalk& walk, const OnPassEnd& on_pass_end) {
+    emit_host(walk);
+    on_pass_end(walk.steps[walk.step], walk);
+    if (walk.tail != kNoTask) {
+      walk.entry.assign(1, walk.tail);
+      if (walk.last_input != kNoTask && walk.last_input != walk.tail) walk.entry.push_back(walk.last_input);
+    }
+    walk.ids.clear();
+    walk.item = 0;
+    walk.launches = 0;
+    walk.last_compute = kNoTask;
+    walk.last_weight = kNoTask;
+    ++walk.step;
+  }
+
+  GraphBuilder& builder_;
+  const Machine& machine_;
+  StepGraph& graph_;
+  StepGraphOptions::Detail detail_;
+  std::array<StreamId, kRankStreams> streams_{};
+  int rank_ = 0, replica_ = 0;
+  std::map<std::tuple<const TimedPass*, int, int>, std::uint32_t> pass_labels_;
+  std::map<std::tuple<GroupKind, int, int>, std::uint32_t> collective_count_;
+};
+
+}  // namespace k3sim

@@ -1,0 +1,349 @@
+#include "models/build/step_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "models/build/data_parallel.h"
+#include "models/build/step_emitter.h"
+#include "sim/base/check.h"
+
+namespace k3sim {
+
+namespace {
+
+constexpr std::array<const char*, kStepTasks> kStepTaskNames{
+    "forward", "backward", "weight_grad", "recompute", "tp_comm", "cp_comm", "ep_comm", "transfer", "param_gather",
+    "grad_reduce", "optimizer", "host", "barrier", "rendezvous"};
+
+// First and last tasks of every (direction, stage, micro-batch, replica).
+struct Endpoints {
+  std::vector<TaskId> first, out;
+  std::size_t stages = 0, microbatches = 0, replicas = 0;
+  std::size_t at(int direction, int stage, int mb, int replica) const {
+    return ((static_cast<std::size_t>(direction) * stages + static_cast<std::size_t>(stage)) * microbatches +
+            static_cast<std::size_t>(mb)) * replicas + static_cast<std::size_t>(replica);
+  }
+};
+
+class StepBuilder {
+ public:
+  StepBuilder(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options)
+      : plan_(plan), machine_(machine), options_(options), data_parallel_(plan, machine),
+        emitter_(builder_, machine, graph_, options.detail) {
+    choose_replicas();
+    const Schedule& s = plan_.schedule;
+    ends_ = {.stages = static_cast<std::size_t>(s.stages), .microbatches = static_cast<std::size_t>(s.microbatches),
+             .replicas = graph_.replicas.size()};
+    const std::size_t n = 2 * ends_.stages * ends_.microbatches * ends_.replicas;
+    ends_.first.assign(n, kNoTask);
+    ends_.out.assign(n, kNoTask);
+    emitter_.rendezvous = graph_.replicas.size() > 1;
+    transfer_label_ = emitter_.label("pipeline transfer");
+    gather_label_ = emitter_.label("parameter gather");
+    reduce_label_ = emitter_.label("gradient reduce");
+    optimizer_label_ = emitter_.label("optimizer");
+    barrier_label_ = emitter_.label("gradient norm");
+    overhead_label_ = emitter_.label("framework");
+  }
+
+  StepGraph build() && {
+    const Schedule& s = plan_.schedule;
+    for (int rank = 0; rank < s.ranks; ++rank) {
+      graph_.compute_stream.emplace_back();
+      for (std::size_t q = 0; q < graph_.replicas.size(); ++q) emit_rank(rank, static_cast<int>(q));
+    }
+    connect_stages();
+    connect_collectives();
+    emit_end();
+    graph_.built = std::move(builder_).build();
+    return std::move(graph_);
+  }
+
+ private:
+  struct RankState {
+    std::vector<TaskId> first_gather;   // by chunk part order: task that gathers the part's parameters, kNoTask: none
+    std::map<int, std::size_t> last_gradient_action;
+    std::vector<std::pair<ParameterCount, TaskId>> unreduced;  // waiting for the end of the rank's work
+    ParameterCount bucket;
+    TaskId bucket_ready = kNoTask;
+    TaskId last_compute = kNoTask;
+    std::vector<TaskId> reductions;
+  };
+
+  void choose_replicas() {
+    const auto folded = [&](GroupKind k) {
+      return std::find(options_.unfold.begin(), options_.unfold.end(), k) == options_.unfold.end();
+    };
+    const Placement& p = *plan_.placement;
+    const ParallelConfig& c = plan_.scenario.parallel;
+    for (int r = 0; r < p.replicas(); ++r) {
+      const auto coordinate = [&](GroupKind k, int size) {
+        const std::vector<int> members = p.members(k, r);
+        return size == 1 ? 0 : static_cast<int>(std::find(members.begin(), members.end(), r) - members.begin());
+      };
+      const bool tp_zero = c.tp == 1 || coordinate(GroupKind::tp, c.tp) == 0;
+      const bool cp_zero = c.cp == 1 || coordinate(GroupKind::cp, c.cp) == 0;
+      const bool dp_zero = coordinate(GroupKind::dp, c.dp * c.cp) / (c.cp) == 0 || c.dp == 1;
+      if ((!folded(GroupKind::tp) || tp_zero) && (!folded(GroupKind::cp) || cp_zero) &&
+          (!folded(GroupKind::dp) || dp_zero))
+        graph_.replicas.push_back(r);
+    }
+    CS_CHECK(!graph_.replicas.empty(), "no representative rank");
+  }
+
+  const Chunk& chunk_of(int stage) const {
+    return plan_.chunks[static_cast<std::size_t>(plan_.schedule.model_stage(stage))];
+  }
+
+  PassWalk make_walk(const Action& a, RankState& state, bool last_gradient) {
+    PassWalk walk;
+    const Chunk& chunk = chunk_of(a.stage);
+    const int chunk_index = plan_.schedule.model_stage(a.stage);
+    const bool forward = a.kind == ActionKind::kForward;
+    const int n = static_cast<int>(chunk.parts.size());
+    for (int i = 0; i < n; ++i) {
+      const int part = forward ? i : n - 1 - i;
+      const TimedLayer& t = *chunk.parts[static_cast<std::size_t>(part)].timed;
+      const TimedPass& pass = forward ? t.forward
+                              : a.kind == ActionKind::kBackward ? t.backward
+                              : a.kind == ActionKind::kInputGrad ? t.input_grad
+                                                                 : t.weight_grad;
+      walk.steps.push_back({&pass, chunk_index, part, kNoTask, last_gradient && yields_weight_grad(a.kind)});
+    }
+    attach_gathers(walk, a, chunk, state);
+    return walk;
+  }
+
+  // ZeRO-3 gathers every layer anew; ZeRO-1 with overlap gathered once at the start of the step.
+  void attach_gathers(PassWalk& walk, const Action& a, const Chunk& chunk, const RankState& state) {
+    const bool forward = a.kind == ActionKind::kForward;
+    if (data_parallel_.sharded_parameters()) {
+      if (a.kind == ActionKind::kWeightGrad) return;
+      if (!forward && !plan_.scenario.optimizer.reshard_after_forward) return;
+      for (PassStep& s : walk.steps) {
+        const Time t = data_parallel_.gather(chunk.parts[static_cast<std::size_t>(s.part)].parameters);
+        if (t > Time()) s.gather = emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
+      }
+      return;
+    }
+    if (!forward || a.microbatch != plan_.schedule.first_microbatch(a.stage)) return;
+    for (PassStep& s : walk.steps) {
+      const std::size_t key = gather_key(a.stage, s.part);
+      if (key < state.first_gather.size()) s.gather = state.first_gather[key];
+    }
+  }
+
+  std::size_t gather_key(int stage, int part) const {
+    return static_cast<std::size_t>(stage) * kMaxParts + static_cast<std::size_t>(part);
+  }
+
+  void emit_initial_gathers(int rank, RankState& state) {
+    if (data_parallel_.sharded_parameters() || !plan_.scenario.overlap.param_gather) return;
+    state.first_gather.assign(static_cast<std::size_t>(plan_.schedule.stages) * kMaxParts, kNoTask);
+    for (int stage : plan_.schedule.stages_of_rank(rank)) {
+      const Chunk& chunk = chunk_of(stage);
+      for (std::size_t part = 0; part < chunk.parts.size(); ++part) {
+        const Time t = data_parallel_.gather(chunk.parts[part].parameters);
+        if (t == Time()) continue;
+        state.first_gather[gather_key(stage, static_cast<int>(part))] =
+            emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
+      }
+    }
+  }
+
+  void add_reduction(RankState& state, const ParameterCount& parameters, TaskId ready) {
+    const Time t = data_parallel_.reduce(parameters);
+    if (t == Time()) return;
+    const TaskId task = emitter_.add(StreamRole::grad_reduce, StepTask::grad_reduce, t, reduce_label_);
+    emitter_.depend(ready, task);
+    state.reductions.push_back(task);
+  }
+
+  void flush_bucket(RankState& state) {
+    if (state.bucket_ready == kNoTask) return;
+    if (plan_.scenario.overlap.grad_reduce)
+      add_reduction(state, state.bucket, state.bucket_ready);
+    else
+      state.unreduced.emplace_back(state.bucket, state.bucket_ready);
+    state.bucket = {};
+    state.bucket_ready = kNoTask;
+  }
+
+  // Gradients of a part are complete: collect them into buckets; ZeRO-2 and 3 reduce each part at once.
+  void gradients_ready(RankState& state, const PassStep& step, const PassWalk& walk) {
+    const ParameterCount& p =
+        plan_.chunks[static_cast<std::size_t>(step.chunk)].parts[static_cast<std::size_t>(step.part)].parameters;
+    const TaskId ready = walk.last_weight != kNoTask ? walk.last_weight : walk.tail;
+    if (p.dense + p.experts == 0) return;
+    if (data_parallel_.reduce_every_microbatch()) return add_reduction(state, p, ready);
+    state.bucket.dense += p.dense;
+    state.bucket.experts += p.experts;
+    state.bucket_ready = ready;
+    const Bytes size = (state.bucket.dense + state.bucket.experts) * plan_.scenario.optimizer.gradient_bytes;
+    if (size >= machine_.software.bucket) flush_bucket(state);
+  }
+
+  void emit_plain(const Action& a, RankState& state, int q, PassWalk& walk) {
+    const Schedule& s = plan_.schedule;
+    const bool forward = a.kind == ActionKind::kForward;
+    if (!forward && !yields_input_grad(a.kind)) return;
+    const int direction = forward ? 0 : 1;
+    const std::size_t key = ends_.at(direction, a.stage, a.microbatch, q);
+    ends_.first[key] = walk.first;
+    const TaskId out = forward ? walk.tail : walk.last_input;
+    const int next = forward ? a.stage + 1 : a.stage - 1;
+    const bool end = forward ? s.is_last(a.stage) : s.is_first(a.stage);
+    ends_.out[key] = out;
+    state.last_compute = walk.tail;
+    if (end) return;
+    const int rank = s.rank_of_stage[static_cast<std::size_t>(a.stage)];
+    if (s.rank_of_stage[static_cast<std::size_t>(next)] == rank) return;
+    // The boundary belongs to the earlier of the two stages; gradients flow back with the same size.
+    const Bytes bytes = chunk_of(forward ? a.stage : next).boundary;
+    const Time hop = plan_.comm->pipeline_hop(bytes).time;
+    const StreamRole role = !plan_.scenario.overlap.p2p ? StreamRole::compute
+                            : forward                   ? StreamRole::send_forward
+                                                        : StreamRole::send_backward;
+    const TaskId transfer = emitter_.add(role, StepTask::transfer, hop, transfer_label_);
+    emitter_.depend(out, transfer);
+    ends_.out[key] = transfer;
+  }
+
+  void emit_action(const Action& a, RankState& state, std::size_t index, int rank, int q) {
+    const auto begin = static_cast<std::uint32_t>(builder_.task_count());
+    std::vector<Action> parts;
+    for_each_part(a, [&](const Action& part) {
+      if (is_plain_compute(part.kind)) parts.push_back(part);
+    });
+    if (parts.empty()) return;
+    emitter_.host_action = machine_.software.host_action;
+    std::vector<PassWalk> walks;
+    for (const Action& part : parts) walks.push_back(make_walk(part, state, is_last_gradient(state, part, index)));
+    const auto on_end = [&](const PassStep& step, const PassWalk& walk) {
+      const bool weights = walk.last_weight != kNoTask || step.pass->items.empty();
+      const bool due = data_parallel_.reduce_every_microbatch() ? weights : step.last_gradient;
+      if (due) gradients_ready(state, step, walk);
+    };
+    while (std::any_of(walks.begin(), walks.end(), [](const PassWalk& w) { return !w.done(); }))
+      for (PassWalk& w : walks) emitter_.run(w, walks.size() > 1, on_end);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      emit_plain(parts[i], state, q, walks[i]);
+      if (is_last_gradient(state, parts[i], index)) flush_bucket(state);
+    }
+    graph_.spans.push_back({rank, q, a, begin, static_cast<std::uint32_t>(builder_.task_count())});
+  }
+
+  static bool is_last_gradient(const RankState& state, const Action& a, std::size_t index) {
+    const auto it = state.last_gradient_action.find(a.stage);
+    return it != state.last_gradient_action.end() && it->second == index;
+  }
+
+  void emit_rank(int rank, int q) {
+    emitter_.open_rank(rank, q);
+    graph_.compute_stream.back().push_back(emitter_.stream(StreamRole::compute));
+    RankState state;
+    const std::vector<Action>& actions = plan_.schedule.actions[static_cast<std::size_t>(rank)];
+    for (std::size_t i = 0; i < actions.size(); ++i)
+      for_each_part(actions[i], [&](const Action& part) {
+        if (yields_weight_grad(part.kind)) state.last_gradient_action[part.stage] = i;
+      });
+    emit_initial_gathers(rank, state);
+    for (std::size_t i = 0; i < actions.size(); ++i) emit_action(actions[i], state, i, rank, q);
+    for (const auto& [parameters, ready] : state.unreduced) add_reduction(state, parameters, state.last_compute);
+    std::vector<TaskId> done = state.reductions;
+    if (state.last_compute != kNoTask) done.push_back(state.last_compute);
+    rank_done_.push_back(std::move(done));
+    rank_streams_.push_back(
+        {emitter_.stream(StreamRole::compute), emitter_.stream(StreamRole::param_gather)});
+  }
+
+  void connect_stages() {
+    const Schedule& s = plan_.schedule;
+    for (int stage = 0; stage < s.stages; ++stage)
+      for (int mb = 0; mb < s.microbatches; ++mb)
+        for (int q = 0; q < static_cast<int>(ends_.replicas); ++q) {
+          if (!s.is_first(stage)) connect(0, stage - 1, stage, mb, q);
+          if (!s.is_last(stage)) connect(1, stage + 1, stage, mb, q);
+        }
+  }
+
+  void connect(int direction, int from, int to, int mb, int q) {
+    emitter_.depend(ends_.out[ends_.at(direction, from, mb, q)], ends_.first[ends_.at(direction, to, mb, q)]);
+  }
+
+  // Every member's collective starts when all members have arrived.
+  void connect_collectives() {
+    std::map<std::tuple<GroupKind, int, int, std::uint32_t>, std::vector<const RankEmitter::Collective*>> groups;
+    for (const RankEmitter::Collective& c : emitter_.collectives) {
+      const int replica = graph_.replicas[static_cast<std::size_t>(c.replica)];
+      const int leader = plan_.placement->members(c.group, replica).front();
+      groups[{c.group, c.rank, leader, c.number}].push_back(&c);
+    }
+    for (const auto& [key, members] : groups)
+      for (const auto* a : members)
+        for (const auto* b : members)
+          if (a != b) emitter_.depend(a->arrive, b->task);
+  }
+
+  // Gradient norm over all ranks, optimizer, parameters (when not overlapped with the next forward), framework.
+  void emit_end() {
+    const StreamId global = builder_.add_stream({RankId(), static_cast<std::uint8_t>(StreamRole::global)});
+    const TaskId barrier = builder_.add(global, static_cast<TaskKind>(StepTask::barrier),
+                                        data_parallel_.norm_all_reduce(), barrier_label_);
+    for (const std::vector<TaskId>& done : rank_done_)
+      for (TaskId t : done) builder_.depend(t, barrier);
+    const TaskId end = builder_.add(global, static_cast<TaskKind>(StepTask::host), machine_.software.step_overhead,
+                                    overhead_label_);
+    std::size_t i = 0;
+    for (int rank = 0; rank < plan_.schedule.ranks; ++rank) {
+      const auto [update, gather] = update_times(rank);
+      for (std::size_t q = 0; q < graph_.replicas.size(); ++q, ++i) {
+        const TaskId o =
+            builder_.add(rank_streams_[i].first, static_cast<TaskKind>(StepTask::optimizer), update, optimizer_label_);
+        builder_.depend(barrier, o);
+        TaskId last = o;
+        if (gather > Time()) {
+          last = builder_.add(rank_streams_[i].second, static_cast<TaskKind>(StepTask::param_gather), gather,
+                              gather_label_);
+          builder_.depend(o, last);
+        }
+        builder_.depend(last, end);
+      }
+    }
+  }
+
+  std::pair<Time, Time> update_times(int rank) const {
+    std::vector<const Chunk*> chunks;
+    for (int stage : plan_.schedule.stages_of_rank(rank)) chunks.push_back(&chunk_of(stage));
+    Time gather;
+    const bool late = !data_parallel_.sharded_parameters() && !plan_.scenario.overlap.param_gather;
+    if (late)
+      for (const Chunk* c : chunks) gather += data_parallel_.gather(c->parameters());
+    return {data_parallel_.optimizer(chunks), gather};
+  }
+
+  static constexpr std::size_t kMaxParts = 1024;
+  const StepPlan& plan_;
+  const Machine& machine_;
+  const StepGraphOptions& options_;
+  DataParallel data_parallel_;
+  GraphBuilder builder_;
+  StepGraph graph_;
+  RankEmitter emitter_;
+  Endpoints ends_;
+  std::vector<std::vector<TaskId>> rank_done_;
+  std::vector<std::pair<StreamId, StreamId>> rank_streams_;
+  std::uint32_t transfer_label_ = 0, gather_label_ = 0, reduce_label_ = 0, optimizer_label_ = 0, barrier_label_ = 0,
+                overhead_label_ = 0;
+};
+
+}  // namespace
+
+const char* to_string(StepTask t) { return kStepTaskNames[static_cast<std::size_t>(t)]; }
+
+StepGraph build_step_graph(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options) {
+  return std::move(StepBuilder(plan, machine, options)).build();
+}
+
+}  // namespace k3sim

@@ -1,0 +1,58 @@
+// Tasks of one training step on one representative rank per pipeline stage (folded), or on more replicas when unfolded.
+//
+// Streams of a rank: compute, side (shared experts), one per communicator, pipeline sends in both directions, parameter
+// gather, gradient reduction, host. Detail::kernel makes one task per kernel and collective; Detail::step one task per
+// layer pass, as long as the pass takes alone. Cross-rank edges: a stage's first item waits for the transfer of its
+// neighbour. Unfolded collectives start when the last member has arrived (rendezvous task), so that a folded and an
+// unfolded run of a symmetric step agree to the picosecond.
+// Source: engine-design sections 1, 4, 7.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/build/step_plan.h"
+#include "sim/graph/graph_builder.h"
+
+namespace k3sim {
+
+enum class StepTask : TaskKind {
+  forward, backward, weight_grad, recompute, tp_comm, cp_comm, ep_comm, transfer, param_gather, grad_reduce, optimizer,
+  host, barrier, rendezvous
+};
+constexpr int kStepTasks = 14;
+const char* to_string(StepTask t);
+
+enum class StreamRole : std::uint8_t {
+  compute, side, tp_comm, cp_comm, ep_comm, send_forward, send_backward, param_gather, grad_reduce, host, global
+};
+constexpr int kRankStreams = 10;  // all but global
+
+struct StepGraphOptions {
+  enum class Detail : std::uint8_t { step, kernel } detail = Detail::step;
+  std::vector<GroupKind> unfold;  // dims of tp, cp, dp (expert groups follow) that get their own ranks
+};
+
+struct ActionSpan {
+  std::int32_t rank = 0, replica = 0;
+  Action action;
+  std::uint32_t first = 0, end = 0;  // task ids
+};
+
+struct TaskLabel {
+  const char* name = "";
+  const TimedPass* pass = nullptr;   // null for tasks outside layers
+  std::int32_t chunk = -1, part = -1;
+};
+
+struct StepGraph {
+  BuiltGraph built;
+  std::vector<ActionSpan> spans;
+  std::vector<TaskLabel> labels;                      // by TaskGraph::tag
+  std::vector<std::vector<StreamId>> compute_stream;  // [pipeline rank][represented replica]
+  std::vector<int> replicas;                          // represented replica numbers of one stage
+};
+
+StepGraph build_step_graph(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options);
+
+}  // namespace k3sim
