@@ -15,6 +15,8 @@ Schedule generate_looped_bfs(const ScheduleSpec& spec);
 Schedule generate_zb_h1(const ScheduleSpec& spec);
 Schedule generate_zb_h2(const ScheduleSpec& spec);
 Schedule generate_zb_v(const ScheduleSpec& spec);
+Schedule generate_v_half(const ScheduleSpec& spec);
+Schedule generate_v_min(const ScheduleSpec& spec);
 Schedule generate_dualpipe(const ScheduleSpec& spec);
 Schedule generate_dualpipe_v(const ScheduleSpec& spec);
 Schedule generate_bpipe(const ScheduleSpec& spec);
