@@ -33,7 +33,9 @@ std::vector<std::int64_t> ExpertCounts::per_owner_rank() const {
   return sum;
 }
 
-std::int64_t ExpertCounts::total() const { return std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0}); }
+std::int64_t ExpertCounts::total() const {
+  return std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
+}
 
 double max_violation(const std::vector<std::int64_t>& per_expert) {
   const std::int64_t total = std::accumulate(per_expert.begin(), per_expert.end(), std::int64_t{0});

@@ -12,9 +12,13 @@
 namespace k3sim {
 namespace {
 
-std::size_t sz(int v) { return static_cast<std::size_t>(v); }
+std::size_t sz(int v) {
+  return static_cast<std::size_t>(v);
+}
 
-std::int64_t align_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
+std::int64_t align_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 // Index of the extreme value of [first, last); ties go to the lowest index.
 int hottest(const std::vector<std::int64_t>& v) {
@@ -63,9 +67,8 @@ void split_donor(MoonepPlan& plan, int donor, std::vector<Quota>& open) {
   std::int32_t* home = plan.alloc.data() + MoonepPlan::at(donor, donor * epn, plan.experts);
   for (int i = 0; i < epn; ++i) left[sz(i)] = home[i];
   for (;;) {
-    auto quota = std::max_element(open.begin(), open.end(), [](const Quota& a, const Quota& b) {
-      return a.rows < b.rows;
-    });
+    auto quota =
+        std::max_element(open.begin(), open.end(), [](const Quota& a, const Quota& b) { return a.rows < b.rows; });
     if (quota == open.end() || quota->rows == 0) return;
     const int local = hottest(left);
     const std::int64_t rows = std::min(left[sz(local)], quota->rows);
@@ -100,7 +103,8 @@ std::vector<int> slot_order(const MoonepPlan& plan, int rank, GroupLayout layout
     if (rows[e] > 0 && (e < own_begin || e >= own_end)) foreign.push_back(e);
   }
   if (layout == GroupLayout::kGlobalPositions) {
-    std::sort(foreign.begin(), foreign.end(), [rows](int a, int b) { return rows[a] != rows[b] ? rows[a] > rows[b] : a > b; });
+    std::sort(foreign.begin(), foreign.end(),
+              [rows](int a, int b) { return rows[a] != rows[b] ? rows[a] > rows[b] : a > b; });
     if (foreign.size() > sz(plan.slots_per_rank)) foreign.resize(sz(plan.slots_per_rank));
   }
   return foreign;

@@ -45,16 +45,16 @@ struct RowRange {
 struct MoonepPlan {
   int experts = 0;
   int ranks = 0;
-  int groups_per_rank = 0;        // 2 E/R, or E + B in the older layout
-  int slots_per_rank = 0;         // E/R, or B
-  std::int64_t row_capacity = 0;  // rows of the receive buffer including padding ("NvS")
-  std::vector<std::int64_t> cap;  // [rank] rows to compute
-  std::vector<Quota> quotas;      // in the order in which step 2 made them
-  std::vector<std::int32_t> alloc;            // [rank][expert] rows of the expert computed by the rank
-  std::vector<std::int32_t> group_start;      // [rank][expert] first row, -1 where alloc is 0
-  std::vector<std::int32_t> cu_seqlens;       // [rank][group] padded end
-  std::vector<RowRange> zero_fill;            // [rank][group] padding rows
-  std::vector<std::int32_t> experts_to_copy;  // [rank][slot] global expert id, -1 unused
+  int groups_per_rank = 0;                      // 2 E/R, or E + B in the older layout
+  int slots_per_rank = 0;                       // E/R, or B
+  std::int64_t row_capacity = 0;                // rows of the receive buffer including padding ("NvS")
+  std::vector<std::int64_t> cap;                // [rank] rows to compute
+  std::vector<Quota> quotas;                    // in the order in which step 2 made them
+  std::vector<std::int32_t> alloc;              // [rank][expert] rows of the expert computed by the rank
+  std::vector<std::int32_t> group_start;        // [rank][expert] first row, -1 where alloc is 0
+  std::vector<std::int32_t> cu_seqlens;         // [rank][group] padded end
+  std::vector<RowRange> zero_fill;              // [rank][group] padding rows
+  std::vector<std::int32_t> experts_to_copy;    // [rank][slot] global expert id, -1 unused
   std::vector<std::int32_t> replicas_received;  // [rank]
   std::vector<std::int32_t> replicas_sent;      // [rank] copies this owner must push
 
@@ -66,9 +66,9 @@ struct MoonepPlan {
   const RowRange& zero_fill_at(int rank, int group) const { return zero_fill[at(rank, group, groups_per_rank)]; }
   std::int32_t slot_at(int rank, int slot) const { return experts_to_copy[at(rank, slot, slots_per_rank)]; }
 
-  std::int64_t rows(int rank) const;     // real rows
-  std::int64_t moved_rows() const;       // rows computed away from their owner
-  int foreign_experts(int rank) const;   // experts of other owners with rows here
+  std::int64_t rows(int rank) const;    // real rows
+  std::int64_t moved_rows() const;      // rows computed away from their owner
+  int foreign_experts(int rank) const;  // experts of other owners with rows here
 
   static std::size_t at(int row, int column, int width) {
     return static_cast<std::size_t>(row) * static_cast<std::size_t>(width) + static_cast<std::size_t>(column);

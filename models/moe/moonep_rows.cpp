@@ -9,7 +9,9 @@
 namespace k3sim {
 namespace {
 
-std::size_t sz(int v) { return static_cast<std::size_t>(v); }
+std::size_t sz(int v) {
+  return static_cast<std::size_t>(v);
+}
 
 // Where the next row of one expert goes: `left` rows remain on `rank` from `row` on.
 struct Cursor {
@@ -52,7 +54,8 @@ std::vector<std::int32_t> address_rows(const MoonepPlan& plan, const ExpertCount
                                        std::span<const std::int32_t> expert_ids, int topk) {
   CS_CHECK(plan.ranks * plan.row_capacity < std::numeric_limits<std::int32_t>::max(),
            "{} ranks x {} rows do not fit 31-bit codes", plan.ranks, plan.row_capacity);
-  CS_CHECK(topk > 0 && expert_ids.size() % sz(topk) == 0, "{} entries are no multiple of top-{}", expert_ids.size(), topk);
+  CS_CHECK(topk > 0 && expert_ids.size() % sz(topk) == 0, "{} entries are no multiple of top-{}", expert_ids.size(),
+           topk);
   std::vector<Cursor> cursors = cursors_after_lower_ranks(plan, counts, source_rank);
   std::vector<std::int32_t> codes(expert_ids.size());
   std::vector<std::int64_t> last_token(sz(plan.ranks), -1);  // last token seen per destination

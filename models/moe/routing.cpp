@@ -16,7 +16,9 @@ namespace {
 
 enum Purpose : std::uint64_t { kLayer = 0x6d6f6501, kMicroBatch, kExpertNoise, kGamma, kToken, kCount };
 
-std::size_t sz(int v) { return static_cast<std::size_t>(v); }
+std::size_t sz(int v) {
+  return static_cast<std::size_t>(v);
+}
 
 std::uint64_t entity(MicroBatchId id, int rank = 0) {
   return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(id.layer)) << 40) ^
@@ -113,7 +115,7 @@ void draw_plain(const std::vector<double>& p, const RoutingShape& shape, const R
         const double u = stream.next() * n;
         const auto column = std::min(static_cast<std::size_t>(u), p.size() - 1);
         const std::int32_t e = u - static_cast<double>(column) < table.keep[column] ? static_cast<std::int32_t>(column)
-                                                                                   : table.other[column];
+                                                                                    : table.other[column];
         if (taken[static_cast<std::size_t>(e)] != token) expert = e;
       }
       if (expert < 0) draw_by_scan(p, taken, token, stream, expert);
@@ -160,7 +162,9 @@ void draw_group_limited(const std::vector<double>& p, const RoutingSpec& spec, c
   }
 }
 
-bool group_limited(const RoutingSpec& spec) { return spec.expert_groups > 1 && spec.topk_groups < spec.expert_groups; }
+bool group_limited(const RoutingSpec& spec) {
+  return spec.expert_groups > 1 && spec.topk_groups < spec.expert_groups;
+}
 
 std::vector<std::int32_t> draw_from(const std::vector<double>& p, const RoutingSpec& spec, const RoutingShape& shape,
                                     MicroBatchId id, int rank) {
@@ -261,11 +265,13 @@ ExpertCounts draw_counts(const RoutingSpec& spec, const RoutingShape& shape, Mic
     std::int32_t* row = counts.tokens.data() + counts.index(r, 0);
     for (int e = 0; e < shape.experts; ++e) {
       const double q = pi[sz(e)];
-      const double x = tokens * q + std::sqrt(tokens * q * (1.0 - q)) * random_normal(key, static_cast<std::uint64_t>(e));
+      const double x =
+          tokens * q + std::sqrt(tokens * q * (1.0 - q)) * random_normal(key, static_cast<std::uint64_t>(e));
       row[e] = static_cast<std::int32_t>(std::lround(std::clamp(x, 0.0, tokens)));
     }
-    repair_sum(row, shape.experts, std::int64_t{shape.tokens_per_rank} * shape.topk, shape.tokens_per_rank,
-               static_cast<std::size_t>(random_below(key, ~std::uint64_t{0}, static_cast<std::uint64_t>(shape.experts))));
+    repair_sum(
+        row, shape.experts, std::int64_t{shape.tokens_per_rank} * shape.topk, shape.tokens_per_rank,
+        static_cast<std::size_t>(random_below(key, ~std::uint64_t{0}, static_cast<std::uint64_t>(shape.experts))));
   }
   return counts;
 }

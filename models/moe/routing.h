@@ -20,8 +20,8 @@ enum class RoutingKind { kUniform, kLogNormal, kDirichlet };
 
 struct RoutingSpec {
   RoutingKind kind = RoutingKind::kUniform;
-  double layer_sigma = 0.0;        // lasting popularity of a layer's experts
-  double micro_batch_sigma = 0.0;  // fresh in every micro-batch
+  double layer_sigma = 0.0;           // lasting popularity of a layer's experts
+  double micro_batch_sigma = 0.0;     // fresh in every micro-batch
   bool correlated_with_rank = false;  // the sigmas then act on whole owning ranks
   double expert_sigma = 0.1;          // per-expert noise of the correlated form
   double dirichlet_alpha = 1.0;

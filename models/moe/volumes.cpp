@@ -18,7 +18,9 @@ Bytes rows(const ExchangeShape& s, double rows_per_token) {
   return Bytes::ceil(rows_per_token * static_cast<double>(s.tokens_per_rank) * s.row_bytes().as_double());
 }
 
-Bytes weight_words(const ExchangeShape& s) { return Bytes(s.tokens_per_rank * s.topk * 4); }
+Bytes weight_words(const ExchangeShape& s) {
+  return Bytes(s.tokens_per_rank * s.topk * 4);
+}
 
 }  // namespace
 
@@ -69,11 +71,17 @@ OperationBytes combine_bytes(const ExchangeShape& s) {
   return {v.egress + weight_words(s), rows(s, 2.0 * expected_shared_groups(s.ranks, s.experts, s.topk) + duplicates)};
 }
 
-std::int64_t values_per_token(int topk, std::int64_t width) { return topk * width; }
+std::int64_t values_per_token(int topk, std::int64_t width) {
+  return topk * width;
+}
 
-Bytes replica_weight_bytes(const ExpertShape& expert) { return Bytes(2 * expert.parameters()); }
+Bytes replica_weight_bytes(const ExpertShape& expert) {
+  return Bytes(2 * expert.parameters());
+}
 
-Bytes replica_gradient_bytes(const ExpertShape& expert) { return Bytes(4 * expert.parameters()); }
+Bytes replica_gradient_bytes(const ExpertShape& expert) {
+  return Bytes(4 * expert.parameters());
+}
 
 Bytes replica_pool_bytes(const ExpertShape& expert, int experts_per_rank) {
   return (replica_weight_bytes(expert) + replica_gradient_bytes(expert)) * experts_per_rank;

@@ -67,8 +67,8 @@ Bytes replica_gradient_bytes(const ExpertShape& expert);  // FP32 return, per re
 Bytes replica_pool_bytes(const ExpertShape& expert, int experts_per_rank);
 
 struct PlanBytes {
-  Bytes gather;      // counts written to rank 0
-  Bytes multicast;   // three [R, E] tables
+  Bytes gather;     // counts written to rank 0
+  Bytes multicast;  // three [R, E] tables
   Bytes left_at_root;
   Bytes root_exchange;   // rank 0 <-> rank 1, each way
   Bytes source_records;  // per rank

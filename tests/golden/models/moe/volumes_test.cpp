@@ -14,7 +14,9 @@ double to_digits(double v, int digits) {
   const double scale = std::pow(10.0, digits);
   return std::round(v * scale) / scale;
 }
-double megabytes(Bytes b) { return b.as_double() / 1e6; }
+double megabytes(Bytes b) {
+  return b.as_double() / 1e6;
+}
 
 ExchangeShape k3_shape(int ranks) {
   ExchangeShape shape;

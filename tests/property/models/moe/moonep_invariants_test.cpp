@@ -14,7 +14,9 @@ using namespace k3sim;
 
 namespace {
 
-std::size_t sz(int v) { return static_cast<std::size_t>(v); }
+std::size_t sz(int v) {
+  return static_cast<std::size_t>(v);
+}
 
 class Dice {
  public:
@@ -38,12 +40,18 @@ struct Input {
 int draw_expert(Dice& dice, int skew, int experts, int epn) {
   const int any = dice.below(experts);
   switch (skew) {
-    case 1: return dice.below(4) > 0 ? experts - 1 : any;
-    case 2: return dice.below(5) > 0 ? dice.below(epn) : any;
-    case 3: return any < epn && experts > epn ? epn + dice.below(experts - epn) : any;
-    case 4: return std::min(any, dice.below(experts));
-    case 5: return dice.below(2) > 0 ? (dice.below(2) > 0 ? dice.below(epn) : experts - 1 - dice.below(epn)) : any;
-    default: return any;
+    case 1:
+      return dice.below(4) > 0 ? experts - 1 : any;
+    case 2:
+      return dice.below(5) > 0 ? dice.below(epn) : any;
+    case 3:
+      return any < epn && experts > epn ? epn + dice.below(experts - epn) : any;
+    case 4:
+      return std::min(any, dice.below(experts));
+    case 5:
+      return dice.below(2) > 0 ? (dice.below(2) > 0 ? dice.below(epn) : experts - 1 - dice.below(epn)) : any;
+    default:
+      return any;
   }
 }
 
@@ -158,7 +166,8 @@ void check_addresses(const Input& in, const MoonepPlan& plan) {
   for (int r = 0; r < plan.ranks; ++r) {
     for (int g = 0; g < plan.groups_per_rank; ++g) {
       const RowRange& fill = plan.zero_fill_at(r, g);
-      for (std::int64_t row = fill.begin; row < fill.end; ++row) ++hit[static_cast<std::size_t>(r * plan.row_capacity + row)];
+      for (std::int64_t row = fill.begin; row < fill.end; ++row)
+        ++hit[static_cast<std::size_t>(r * plan.row_capacity + row)];
     }
   }
   std::int64_t entries = 0;

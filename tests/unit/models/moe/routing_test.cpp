@@ -43,7 +43,8 @@ TEST_CASE("routing: all experts of a tiny layer are taken even when one holds ne
   const std::vector<std::int32_t> ids = draw_expert_ids(spec, shape, {}, 0);
   for (std::size_t i = 0; i < ids.size(); i += 6) {
     CHECK(std::set<std::int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(i),
-                                 ids.begin() + static_cast<std::ptrdiff_t>(i) + 6).size() == 6);
+                                 ids.begin() + static_cast<std::ptrdiff_t>(i) + 6)
+              .size() == 6);
   }
 }
 
