@@ -1,0 +1,227 @@
+// Source: product-spec section 3; the meaning of each setting is documented with its code in models/.
+#include "models/config/field_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <iterator>
+
+#include "sim/base/units_text.h"
+
+namespace k3sim {
+
+#define K3SIM_AT(member)      \
+  [](Scenario & s) -> auto& { \
+    return s.member;          \
+  }
+
+namespace {
+
+using Fields = std::vector<Field>;
+
+Field words(std::string path, FieldRef ref, std::string description, std::vector<std::string> choices) {
+  Field field{std::move(path), ref, std::move(description)};
+  field.choices = std::move(choices);
+  return field;
+}
+
+Field profile(std::string path, FieldRef ref, std::string description, std::string folder) {
+  Field field{std::move(path), ref, std::move(description)};
+  field.folder = std::move(folder);
+  return field;
+}
+
+Fields top_fields() {
+  return {
+      {"name", K3SIM_AT(name), "name shown in reports; default: the scenario's folder"},
+      profile("software", K3SIM_AT(software), "calibrated constants of a framework release",
+              "hardware_profiles/software"),
+      {"mtp", K3SIM_AT(mtp), "train the model's multi-token-prediction layers, if any"},
+  };
+}
+
+Fields cluster_fields() {
+  return {
+      profile("cluster.gpu", K3SIM_AT(cluster.gpu), "GPU profile", "hardware_profiles/gpu"),
+      {"cluster.nodes", K3SIM_AT(cluster.nodes), "number of nodes", 1, 1e6, "nodes"},
+      {"cluster.gpus_per_node", K3SIM_AT(cluster.gpus_per_node), "GPUs in one node", 1, 1024, "GPUs"},
+      profile("cluster.node", K3SIM_AT(cluster.node), "node profile", "hardware_profiles/node"),
+      profile("cluster.fabric", K3SIM_AT(cluster.fabric), "network profile", "hardware_profiles/fabric"),
+      {"cluster.oversubscription", K3SIM_AT(cluster.oversubscription),
+       "leaf down-link bandwidth over up-link bandwidth", 1, 64},
+      {"cluster.nic_override", K3SIM_AT(cluster.nic_override),
+       "payload bandwidth per GPU and direction, when it differs from the fabric profile", 1},
+      {"cluster.memory_override", K3SIM_AT(cluster.memory_override),
+       "usable GPU memory, when it differs from the GPU profile", 1},
+      {"cluster.price_per_gpu_hour", K3SIM_AT(cluster.price_per_gpu_hour), "USD; 0: the profile's price", 0, 1e4},
+  };
+}
+
+Fields parallel_fields() {
+  return {
+      {"parallel.tp", K3SIM_AT(parallel.tp), "tensor parallelism", 1, 1024},
+      {"parallel.pp", K3SIM_AT(parallel.pp), "pipeline stages", 1, 4096},
+      {"parallel.vpp", K3SIM_AT(parallel.vpp), "model chunks per pipeline rank", 1, 256},
+      {"parallel.cp", K3SIM_AT(parallel.cp), "context parallelism", 1, 4096},
+      {"parallel.ep", K3SIM_AT(parallel.ep), "expert parallelism", 1, 1e5},
+      {"parallel.etp", K3SIM_AT(parallel.etp), "tensor parallelism inside an expert", 1, 1024},
+      {"parallel.dp", K3SIM_AT(parallel.dp), "data parallelism; auto: GPUs / (tp pp cp)", 1, 1e6, "", "auto"},
+      {"parallel.sequence_parallel", K3SIM_AT(parallel.sequence_parallel),
+       "split norms and residuals over the tensor-parallel ranks (with tp > 1)"},
+      {"parallel.order", K3SIM_AT(parallel.order), "rank order, fastest first: tp, cp, ep, dp, pp joined by '-'"},
+      {"parallel.stage_layers", K3SIM_AT(parallel.stage_layers),
+       "decoder layers of each of the pp x vpp model chunks; absent: as even as possible", 0},
+      words("parallel.cp_method", K3SIM_AT(parallel.cp_method), "context-parallel attention",
+            {"auto", "ring", "all_gather", "all_to_all", "kcp"}),
+  };
+}
+
+Fields batch_fields() {
+  return {
+      {"batch.sequence", K3SIM_AT(batch.sequence), "tokens per sequence", 1, 1e9, "tokens"},
+      {"batch.micro_batch", K3SIM_AT(batch.micro_batch), "sequences per micro-batch", 1, 1e6, "sequences"},
+      {"batch.global_tokens", K3SIM_AT(batch.global_tokens),
+       "tokens per optimizer step; either this or global_sequences", 1, 1e12, "tokens"},
+      {"batch.global_sequences", K3SIM_AT(batch.global_sequences),
+       "sequences per optimizer step; either this or global_tokens", 1, 1e9, "sequences"},
+      {"batch.documents", K3SIM_AT(batch.documents),
+       "lengths of the documents packed into one sequence; absent: one document", 1},
+  };
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const ScheduleChoice& choice : schedule_choices()) names.push_back(choice.name);
+  return names;
+}
+
+Fields schedule_fields() {
+  return {
+      words("schedule.name", K3SIM_AT(schedule.name), "pipeline schedule", schedule_names()),
+      {"schedule.file", K3SIM_AT(schedule.file), "a PyTorch schedule CSV instead of a name; relative to the scenario"},
+      {"schedule.extra_warmup", K3SIM_AT(schedule.extra_warmup),
+       "forwards before the first backward beyond the usual number", 0, 1e6},
+      {"schedule.split_wgrad", K3SIM_AT(schedule.split_wgrad), "weight gradients as a block of their own"},
+  };
+}
+
+Fields moe_fields() {
+  return {
+      words("moe.dispatcher", K3SIM_AT(moe.dispatcher), "how tokens reach their experts",
+            {"alltoall", "allgather", "deepep", "moonep", "moonep_tolerance", "eplb"}),
+      {"moe.capacity_factor", K3SIM_AT(moe.capacity_factor),
+       "drop tokens above this multiple of the balanced load; 0: drop none", 0, 1e3},
+      {"moe.overlap_shared", K3SIM_AT(moe.overlap_shared), "shared experts run beside dispatch and combine"},
+      {"moe.overlap_ep", K3SIM_AT(moe.overlap_ep), "expert communication hidden behind another micro-batch"},
+      words("moe.routing.source", K3SIM_AT(moe.routing.source),
+            "where tokens go; default: lognormal when skew_sigma is above 0, else balanced",
+            {"balanced", "lognormal", "dirichlet", "file"}),
+      {"moe.routing.skew_sigma", K3SIM_AT(moe.routing.skew_sigma),
+       "spread of the experts' popularity (sigma of its logarithm)", 0, 10},
+      words("moe.routing.correlation", K3SIM_AT(moe.routing.correlation), "whether ranks draw their popularity apart",
+            {"independent", "rank"}),
+      {"moe.routing.seed", K3SIM_AT(moe.routing.seed), "random seed"},
+      {"moe.routing.file", K3SIM_AT(moe.routing.file),
+       "CSV rank,expert,tokens; needs source: file; relative to the scenario"},
+  };
+}
+
+Fields activation_fields() {
+  return {
+      words("activation.policy", K3SIM_AT(activation.policy), "what is kept for the backward",
+            {"none", "selective", "full", "unified", "k2"}),
+      {"activation.recompute", K3SIM_AT(activation.recompute), "modules recomputed besides the policy's"},
+      {"activation.recompute_layers", K3SIM_AT(activation.recompute_layers),
+       "only so many layers of each chunk are recomputed; 0: all", 0, 1e5},
+      {"activation.recompute_fraction", K3SIM_AT(activation.recompute_fraction),
+       "share of the layers that the policy applies to", 0, 1},
+      {"activation.offload", K3SIM_AT(activation.offload), "everything kept goes to host memory"},
+  };
+}
+
+Fields optimizer_fields() {
+  return {
+      words("optimizer.name", K3SIM_AT(optimizer.name), "optimizer; none: no optimizer step",
+            {"adamw", "muon", "muon_per_head", "none"}),
+      {"optimizer.zero", K3SIM_AT(optimizer.zero), "ZeRO stage: what data-parallel ranks share; 3 is FSDP full shard",
+       0, 3},
+      {"optimizer.shard_group", K3SIM_AT(optimizer.shard_group),
+       "data-parallel ranks that share a shard; all: every one", 1, 1e6, "", "all"},
+      {"optimizer.reshard_after_forward", K3SIM_AT(optimizer.reshard_after_forward),
+       "zero 3: gather the parameters again in the backward"},
+      words("optimizer.gradient_shards", K3SIM_AT(optimizer.gradient_shards), "where gradient shards are accumulated",
+            {"gpu", "cpu"}),
+      words("optimizer.states", K3SIM_AT(optimizer.states), "where optimizer states live", {"gpu", "cpu"}),
+      {"optimizer.parameter_bytes", K3SIM_AT(optimizer.parameter_bytes), "working copy of one parameter", 1, 8},
+      {"optimizer.gradient_bytes", K3SIM_AT(optimizer.gradient_bytes), "gradient of one parameter", 0, 8},
+      {"optimizer.state_bytes", K3SIM_AT(optimizer.state_bytes),
+       "optimizer state of one parameter, FP32 master copy included", 0, 64},
+  };
+}
+
+Fields overlap_and_precision_fields() {
+  return {
+      {"overlap.grad_reduce", K3SIM_AT(overlap.grad_reduce), "gradient reduction beside the backward"},
+      {"overlap.param_gather", K3SIM_AT(overlap.param_gather), "parameter gathering beside the forward"},
+      {"overlap.tp", K3SIM_AT(overlap.tp), "tensor-parallel collectives beside their matrix multiplications"},
+      {"overlap.p2p", K3SIM_AT(overlap.p2p), "pipeline sends beside compute"},
+      words("precision.compute", K3SIM_AT(precision.compute), "number format of the matrix multiplications",
+            {"bf16", "fp16", "fp8", "fp8_block", "mxfp8", "nvfp4"}),
+      {"precision.fp8_parameters", K3SIM_AT(precision.fp8_parameters), "parameters are gathered in FP8"},
+  };
+}
+
+std::string text_of(bool v) {
+  return v ? "true" : "false";
+}
+std::string text_of(const std::string& v) {
+  return v;
+}
+std::string text_of(Bytes v) {
+  return to_text(v);
+}
+template <class T>
+std::string text_of(const std::optional<T>& v) {
+  return v ? to_text(*v) : std::string();
+}
+template <class T>
+std::string text_of(const std::vector<T>& v) {
+  return v.empty() ? std::string() : fmt::format("[{}]", fmt::join(v, ", "));
+}
+template <class T>
+std::string text_of(const T& v) {
+  return fmt::format("{}", v);
+}
+
+}  // namespace
+
+#undef K3SIM_AT
+
+const std::vector<ScheduleChoice>& schedule_choices() {
+  static const std::vector<ScheduleChoice> kChoices = {
+      {"gpipe", 1},   {"1f1b", 0}, {"interleaved", 0}, {"looped_bfs", 0}, {"zb_h1", 1},
+      {"zb_h2", 1},   {"zb_v", 2}, {"dualpipe", 1},    {"dualpipe_v", 2}, {"bpipe", 1},
+      {"seq1f1b", 1}, {"k3", 0},   {"automatic", 0}};
+  return kChoices;
+}
+
+const std::vector<Field>& scenario_fields() {
+  static const std::vector<Field> kFields = [] {
+    Fields all;
+    for (Fields (*section)() : {top_fields, cluster_fields, parallel_fields, batch_fields, schedule_fields, moe_fields,
+                                activation_fields, optimizer_fields, overlap_and_precision_fields}) {
+      Fields fields = section();
+      std::move(fields.begin(), fields.end(), std::back_inserter(all));
+    }
+    return all;
+  }();
+  return kFields;
+}
+
+std::string default_text(const Field& field) {
+  Scenario scenario;
+  const std::string text = std::visit([&](auto member) { return text_of(member(scenario)); }, field.ref);
+  return text == "0" && !field.zero_word.empty() ? field.zero_word : text;
+}
+
+}  // namespace k3sim

@@ -1,0 +1,21 @@
+// The array of commands. To add one: declare its function, add it to the array.
+// Source: product-spec section 2.
+#include "tools/commands/registry.h"
+
+#include "tools/commands/command.h"
+
+namespace k3sim {
+
+void add_schema_command(CLI::App& app, CommandContext& context);
+void add_moonep_command(CLI::App& app, CommandContext& context);
+
+void add_all_commands(CLI::App& app, CommandContext& context) {
+  using AddCommand = void (*)(CLI::App&, CommandContext&);
+  constexpr AddCommand kCommands[] = {
+      add_schema_command,
+      add_moonep_command,
+  };
+  for (const AddCommand add : kCommands) add(app, context);
+}
+
+}  // namespace k3sim
