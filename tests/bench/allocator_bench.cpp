@@ -7,35 +7,25 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/rng.h"
 #include "sim/mem/emulate.h"
+#include "tests/bench/bench_report.h"
 
-namespace k3sim {
+namespace k3sim::bench {
 namespace {
 
-// A fixed linear congruential stream: the same log on every machine.
-class Lcg {
- public:
-  std::uint64_t below(std::uint64_t n) {
-    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (state_ >> 33) % n;
-  }
-
- private:
-  std::uint64_t state_ = 20240601;
-};
-
 RequestLog stress_log(std::size_t requests, std::size_t live_target) {
-  Lcg random;
+  auto below = [draw = std::uint64_t{0}](std::uint64_t n) mutable { return random_below({.seed = 1}, draw++, n); };
   RequestLog log;
   std::vector<MemoryId> live;
   while (log.size() < requests) {
-    const bool grow = live.size() < live_target / 3 || (live.size() < live_target && random.below(2) == 0);
+    const bool grow = live.size() < live_target / 3 || (live.size() < live_target && below(2) == 0);
     if (grow) {
-      const auto bytes = static_cast<std::int64_t>(std::uint64_t{512} << random.below(18));
-      const auto extra = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bytes)));
-      live.push_back(log.alloc({.bytes = Bytes(bytes + extra), .stream = static_cast<MemoryStream>(random.below(3))}));
+      const auto bytes = static_cast<std::int64_t>(std::uint64_t{512} << below(18));
+      const auto extra = static_cast<std::int64_t>(below(static_cast<std::uint64_t>(bytes)));
+      live.push_back(log.alloc({.bytes = Bytes(bytes + extra), .stream = static_cast<MemoryStream>(below(3))}));
     } else {
-      std::swap(live[random.below(live.size())], live.back());
+      std::swap(live[static_cast<std::size_t>(below(live.size()))], live.back());
       log.free(live.back());
       live.pop_back();
     }
@@ -50,12 +40,11 @@ void allocator_requests(benchmark::State& state, bool expandable) {
   DeviceMemory device;
   device.total = Bytes::gib(1000);
   for (auto _ : state) benchmark::DoNotOptimize(emulate(log, policy, device).counters.reserved.peak);
-  state.counters["requests/s"] =
-      benchmark::Counter(static_cast<double>(log.size()), benchmark::Counter::kIsIterationInvariantRate);
+  report_rate(state, "requests", log.size(), 3e6);
 }
 
 BENCHMARK_CAPTURE(allocator_requests, default_policy, false)->Arg(1200)->Arg(10000)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(allocator_requests, expandable, true)->Arg(1200)->Arg(10000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace k3sim
+}  // namespace k3sim::bench
