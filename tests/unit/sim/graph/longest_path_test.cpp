@@ -39,7 +39,7 @@ TEST_CASE("longest_path: tasks of one stream follow each other without edges") {
   const StreamId s = stream(b, 0);
   const TaskId first = b.add(s, 0, Time::ns(3)), second = b.add(s, 0, Time::ns(4));
   const BuiltGraph built = std::move(b).build();
-  const Schedule out = longest_path(built.graph, built.durations);
+  const TaskTimes out = longest_path(built.graph, built.durations);
   CHECK(out.finish[first.value] == Time::ns(3));
   CHECK(out.start[second.value] == Time::ns(3));
   CHECK(out.makespan == Time::ns(7));
@@ -59,7 +59,7 @@ TEST_CASE("longest_path: a task waits for the later of its stream and its depend
 TEST_CASE("longest_path: a refilled duration changes the schedule of the same topology") {
   BuiltGraph built = gpipe(4, 8, Time::us(1), Time::us(2));
   WalkState state;
-  Schedule out;
+  TaskTimes out;
   longest_path(built.graph, built.durations, state, out);
   CHECK(out.makespan == (8 + 4 - 1) * Time::us(3));
   for (Time& d : built.durations) d = d * 7;
