@@ -21,6 +21,8 @@ Schedule generate_dualpipe(const ScheduleSpec& spec);
 Schedule generate_dualpipe_v(const ScheduleSpec& spec);
 Schedule generate_bpipe(const ScheduleSpec& spec);
 Schedule generate_seq1f1b(const ScheduleSpec& spec);
+Schedule generate_hanayo(const ScheduleSpec& spec);
+Schedule generate_automatic(const ScheduleSpec& spec);
 Schedule generate_k3(const ScheduleSpec& spec);
 
 // Helpers shared by the generators.

@@ -93,15 +93,9 @@ class Clock {
   }
 
   Choice best_forward(const RankState& r, Time now) {
-    Choice best;
-    for (std::size_t i = 0; i < r.stages.size(); ++i) {
-      const std::size_t c = policy_.deep_first ? r.stages.size() - 1 - i : i;
-      if (next_forward_at(r.stages[c]) <= now && admits(r, c)) {
-        best = {ActionKind::kForward, r.stages[c]};
-        break;
-      }
-    }
-    return best;
+    for (std::size_t c = r.stages.size(); c-- > 0;)
+      if (next_forward_at(r.stages[c]) <= now && admits(r, c)) return {ActionKind::kForward, r.stages[c]};
+    return {};
   }
   Choice best_backward(const RankState& r, Time now) {
     Choice best;
@@ -125,25 +119,30 @@ class Clock {
     return next;
   }
 
-  bool weight_fits(const RankState& r, int index, Time now) {
+  bool weight_fits(const RankState& r, Time now) {
     if (r.weights.empty()) return false;
     const bool more_to_come = std::any_of(r.stages.begin(), r.stages.end(), [&](int s) {
       return stage(s).next_backward < out_.microbatches;
     });
     if (!more_to_come) return true;
     const Time next = next_arrival(r), work = times(r.weights.front().stage).weight_grad;
-    if (static_cast<double>(r.weights.size()) <= policy_.rank_slack * index && next != kUnknown) return now + work <= next;
     return next == kUnknown || now + work <= next + scale(work, policy_.patience);
+  }
+
+  bool prefers_forward(int forward_stage, int backward_stage) {
+    if (policy_.prefer == Prefer::kOldest)
+      return stage(forward_stage).next_forward < stage(backward_stage).next_backward;
+    return policy_.prefer == Prefer::kForward;
   }
 
   void decide(int index, Time now) {
     RankState& r = rank(index);
     const Choice forward = best_forward(r, now), backward = best_backward(r, now);
-    const Choice& first = policy_.forward_first ? forward : backward;
-    const Choice& second = policy_.forward_first ? backward : forward;
-    if (first.stage >= 0) return start(index, first, now);
-    if (second.stage >= 0) return start(index, second, now);
-    if (weight_fits(r, index, now)) return start(index, {ActionKind::kWeightGrad, r.weights.front().stage}, now);
+    const bool both = forward.stage >= 0 && backward.stage >= 0;
+    const bool take_forward = both ? prefers_forward(forward.stage, backward.stage) : forward.stage >= 0;
+    if (take_forward) return start(index, forward, now);
+    if (backward.stage >= 0) return start(index, backward, now);
+    if (weight_fits(r, now)) return start(index, {ActionKind::kWeightGrad, r.weights.front().stage}, now);
     // Waiting: an arrival already known wakes the rank by itself; a weight gradient that did not fit is kept for later.
   }
 

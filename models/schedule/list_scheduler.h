@@ -1,7 +1,8 @@
 // List scheduling of a pipeline: a small clock walks through time, and every rank that is free picks the best action whose
 // input is there, under a limit on activations. The order that comes out is the schedule.
 //
-// A free rank prefers backwards, then forwards that fit the memory, then weight gradients. A weight gradient may start
+// A free rank picks backwards or forwards as the policy prefers (forwards only if they fit the memory; among its chunks
+// the later one first), then weight gradients. A weight gradient may start
 // only if it ends no later than `patience` of its own time after the next known arrival; else the rank waits for that.
 // Memory cannot lock up: a forward of chunk c is admitted only if one place is left for each later chunk of the rank, so
 // the oldest micro-batch can always run to its end.
@@ -15,12 +16,12 @@
 
 namespace k3sim {
 
+enum class Prefer { kBackward, kForward, kOldest };  // kOldest: the smaller micro-batch, then the backward
+
 struct ListPolicy {
-  double patience = 0.5;       // share of a weight gradient that may delay the next forward or backward
-  bool forward_first = false;  // forwards before backwards while memory allows
-  bool deep_first = true;      // among forwards: the later chunk first
-  double rank_slack = 0;       // weight gradients put off by this many micro-batches per rank (later ranks hold more)
-  bool split = true;           // I and W apart; false: full backwards
+  double patience = 0.5;  // share of a weight gradient that may delay the next forward or backward
+  Prefer prefer = Prefer::kBackward;
+  bool split = true;      // I and W apart; false: full backwards
 };
 
 struct ListInput {

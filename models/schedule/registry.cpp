@@ -37,10 +37,14 @@ const std::vector<ScheduleInfo>& schedule_registry() {
        "p+1/2", "deepseek-ai/DualPipe, PyTorch", generate_dualpipe_v, 2},
       {"bpipe", "1F1B that lends activations from early to late ranks", "(p-1)(F+B+W)", "ceil((p+2)/2)", "ICML 2023",
        generate_bpipe, 1},
+      {"hanayo", "v waves: 2v chunks per rank, folded back and forth", "((p-1)+(v-1)(p-2)/2)(F+B+W)2/(3v) for m = p, B+W = 2F",
+       "p (5p/4 for m > p)", "arXiv 2308.15762", generate_hanayo, 0},
       {"seq1f1b", "1F1B over k slices of every sequence", "(p-1)(F+B+W)/k", "(p-1+k)/k", "arXiv 2406.03488",
        generate_seq1f1b, 1},
       {"k3", "interleaved 1F1B, routed experts' weight gradients apart, dispatch re-run in backward", "(p-1)(F+B)/v at best",
        "p(1+(p-1)/(p v))", "arXiv 2607.24653 section 5.2", generate_k3, 0},
+      {"automatic", "shortest order found for given F, I, W, transfer times and memory limit", "what the search reaches",
+       "memory_limit", "arXiv 2401.10241 section 3, arXiv 2405.15362", generate_automatic, 0},
   };
   return kSchedules;
 }
