@@ -5,7 +5,8 @@
 //   FlopRate   double operations per second
 //
 // Only physical operators exist: Bytes / Bandwidth -> Time and Flops / FlopRate -> Time. Both round up once, in
-// Time::from_seconds_ceil, from the exact ratio; no reciprocal is ever stored. GB = 1e9, GiB = 2^30.
+// Time::from_seconds_ceil, from the ratio itself; no reciprocal is ever stored. GB = 1e9, GiB = 2^30.
+// Rounding up is detail::ceil_to_int: 450 B at 450 GB/s are 1000 ps, although the double product is 1000.0000000000001.
 // Source: engine-design notes section 3 (integer picoseconds, round once).
 #pragma once
 
@@ -16,6 +17,15 @@
 
 namespace k3sim {
 
+namespace detail {
+// Least integer >= v, where v carries the error of a few double operations: a value within 2^-50 (relative) above an
+// integer is that integer. Requires: 0 <= v < 2^63.
+inline std::int64_t ceil_to_int(double v) {
+  const double nearest = std::round(v);
+  return static_cast<std::int64_t>(v - nearest <= v * 0x1p-50 && nearest <= v ? nearest : std::ceil(v));
+}
+}  // namespace detail
+
 class Time {
  public:
   constexpr Time() = default;
@@ -25,7 +35,7 @@ class Time {
   static constexpr Time ms(std::int64_t v) { return Time(v * 1'000'000'000); }
   static constexpr Time max() { return Time(std::numeric_limits<std::int64_t>::max()); }
   // Rounds up to the next picosecond. Requires: s >= 0, finite and below 9e6 s.
-  static Time from_seconds_ceil(double s) { return Time(static_cast<std::int64_t>(std::ceil(s * 1e12))); }
+  static Time from_seconds_ceil(double s) { return Time(detail::ceil_to_int(s * 1e12)); }
   static Time from_us(double us) { return from_seconds_ceil(us * 1e-6); }
 
   constexpr std::int64_t picoseconds() const { return ps_; }
@@ -39,9 +49,7 @@ class Time {
   friend constexpr Time operator*(Time a, std::int64_t n) { return Time(a.ps_ * n); }
   friend constexpr Time operator*(std::int64_t n, Time a) { return Time(a.ps_ * n); }
   // Scales by a dimensionless factor, rounding up. Requires: f >= 0.
-  friend Time scale(Time a, double f) {
-    return Time(static_cast<std::int64_t>(std::ceil(static_cast<double>(a.ps_) * f)));
-  }
+  friend Time scale(Time a, double f) { return Time(detail::ceil_to_int(static_cast<double>(a.ps_) * f)); }
   friend constexpr double operator/(Time a, Time b) { return static_cast<double>(a.ps_) / static_cast<double>(b.ps_); }
   constexpr Time& operator+=(Time b) { return ps_ += b.ps_, *this; }
   constexpr Time& operator-=(Time b) { return ps_ -= b.ps_, *this; }
@@ -56,7 +64,7 @@ class Bytes {
   constexpr Bytes() = default;
   explicit constexpr Bytes(std::int64_t v) : v_(v) {}
   // Rounds up to whole bytes. Requires: v >= 0 and below 2^62.
-  static Bytes ceil(double v) { return Bytes(static_cast<std::int64_t>(std::ceil(v))); }
+  static Bytes ceil(double v) { return Bytes(detail::ceil_to_int(v)); }
   static constexpr Bytes kib(std::int64_t n) { return Bytes(n << 10); }
   static constexpr Bytes mib(std::int64_t n) { return Bytes(n << 20); }
   static constexpr Bytes gib(std::int64_t n) { return Bytes(n << 30); }
@@ -106,8 +114,12 @@ using FlopRate = detail::Quantity<struct FlopRateTag>;    // operations per seco
 using Bandwidth = detail::Quantity<struct BandwidthTag>;  // bytes per second
 
 // Requires: positive rate.
-inline Time operator/(Bytes b, Bandwidth w) { return Time::from_seconds_ceil(b.as_double() / w.value()); }
-inline Time operator/(Flops f, FlopRate r) { return Time::from_seconds_ceil(f.value() / r.value()); }
+inline Time operator/(Bytes b, Bandwidth w) {
+  return Time::from_seconds_ceil(b.as_double() / w.value());
+}
+inline Time operator/(Flops f, FlopRate r) {
+  return Time::from_seconds_ceil(f.value() / r.value());
+}
 
 constexpr double kGB = 1e9;
 constexpr double kTera = 1e12;
