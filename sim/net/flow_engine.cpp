@@ -1,5 +1,4 @@
 // Time, predictions and usage of the flow engine; see the header.
-// An event's generation packs (slot, generation of the slot), so that outdated predictions are known in O(1).
 // Source: engine-design notes sections 2, 3 and 5.
 #include "sim/net/flow_engine.h"
 
@@ -8,17 +7,6 @@
 #include "sim/base/check.h"
 
 namespace k3sim {
-namespace {
-
-constexpr std::size_t kRebuildAbove = 64;
-
-std::uint64_t pack(FlowTable::Slot slot, std::uint32_t generation) {
-  return (static_cast<std::uint64_t>(slot) << 32) | generation;
-}
-FlowTable::Slot slot_of(const Event& e) { return static_cast<FlowTable::Slot>(e.generation >> 32); }
-
-}  // namespace
-
 FlowEngine::FlowEngine(std::span<const Bandwidth> capacities) : table_(capacities) {}
 
 void FlowEngine::record_usage() {
@@ -34,10 +22,6 @@ FlowEngineStats FlowEngine::stats() const {
           .seconds_lost = seconds_lost_};
 }
 
-bool FlowEngine::outdated(const Event& e) const {
-  return table_.flow(slot_of(e)).generation != static_cast<std::uint32_t>(e.generation);
-}
-
 void FlowEngine::start(const FlowRequest& request, Time now) {
   CS_CHECK(now >= now_, "flow {} starts {} ps in the past", request.id.value, (now_ - now).picoseconds());
   if (now > now_) {
@@ -50,9 +34,9 @@ void FlowEngine::start(const FlowRequest& request, Time now) {
   f.first_byte = f.since = now + request.latency;
   ++running_;
   if (request.bytes == Bytes(0)) {  // completes when its latency is paid
-    queue_.push({f.since, Event::make_key(Priority::complete, f.id), pack(slot, f.generation)});
+    pending_.set(slot, f.since, Event::make_key(Priority::complete, f.id));
   } else if (request.latency > Time()) {
-    queue_.push({f.since, Event::make_key(Priority::start, f.id), pack(slot, f.generation)});
+    pending_.set(slot, f.since, Event::make_key(Priority::start, f.id));
   } else {
     begin(slot);
   }
@@ -75,15 +59,10 @@ void FlowEngine::add_load(FlowTable::Slot slot, double change) {
 void FlowEngine::set_rate(FlowTable::Slot slot, double rate) {
   FlowTable::Flow& f = table_.flow(slot);
   if (f.rate == rate) return;
-  if (f.rate > 0) {
-    f.remaining = std::max(0.0, f.remaining - f.rate * (now_ - f.since).seconds());
-    ++outdated_;
-    ++f.generation;
-  }
+  if (f.rate > 0) f.remaining = std::max(0.0, f.remaining - f.rate * (now_ - f.since).seconds());
   f.since = now_;
   f.rate = rate;
-  const Time finish = now_ + Time::from_seconds_ceil(f.remaining / rate);
-  queue_.push({finish, Event::make_key(Priority::complete, f.id), pack(slot, f.generation)});
+  pending_.set(slot, now_ + Time::from_seconds_ceil(f.remaining / rate), Event::make_key(Priority::complete, f.id));
 }
 
 void FlowEngine::settle() {
@@ -95,19 +74,11 @@ void FlowEngine::settle() {
     for (const auto& c : changes) add_load(c.slot, std::max(0.0, c.rate - table_.flow(c.slot).rate));
   }
   for (const auto& c : changes) set_rate(c.slot, c.rate);
-  if (2 * outdated_ > queue_.size() && queue_.size() > kRebuildAbove) {
-    queue_.remove_if([&](const Event& e) { return outdated(e); });
-    outdated_ = 0;
-  }
 }
 
 Time FlowEngine::next_event() {
   settle();
-  while (!queue_.empty() && outdated(queue_.top())) {
-    queue_.pop();
-    --outdated_;
-  }
-  return queue_.empty() ? Time::max() : queue_.top().time;
+  return pending_.empty() ? Time::max() : pending_.top_time();
 }
 
 void FlowEngine::complete(FlowTable::Slot slot) {
@@ -132,18 +103,16 @@ void FlowEngine::advance(Time now, std::vector<FlowId>& finished) {
   CS_CHECK(now >= now_ && now <= next, "advance to {} ps, but the next event is at {} ps", now.picoseconds(),
            next.picoseconds());
   now_ = now;
-  while (!queue_.empty() && queue_.top().time == now) {
-    const Event e = queue_.pop();
-    if (outdated(e)) {
-      --outdated_;
-      continue;
-    }
+  while (!pending_.empty() && pending_.top_time() == now) {
+    const Event e = pending_.top();
+    const FlowTable::Slot slot = pending_.top_slot();
+    pending_.pop();
     if (e.priority() == Priority::start) {
-      begin(slot_of(e));
-      continue;
+      begin(slot);
+    } else {
+      finished.push_back(FlowId(e.id()));
+      complete(slot);
     }
-    finished.push_back(FlowId(e.id()));
-    complete(slot_of(e));
   }
 }
 

@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/event_queue.h"
 #include "sim/net/flow_table.h"
 #include "sim/net/max_min.h"
+#include "sim/net/prediction_heap.h"
 
 namespace k3sim {
 
@@ -64,18 +64,17 @@ class FlowEngine {
   void set_rate(FlowTable::Slot slot, double rate);
   void begin(FlowTable::Slot slot);
   void complete(FlowTable::Slot slot);
-  bool outdated(const Event& e) const;
   void add_load(FlowTable::Slot slot, double change);
 
   FlowTable table_;
   MaxMinSolver solver_;
-  EventQueue queue_;
+  PredictionHeap pending_;
   std::vector<char> active_;  // by slot: on its links
   std::vector<LinkUsage> usage_;
   std::vector<double> load_;
   bool record_ = false, dirty_ = false;
   Time now_{};
-  std::size_t running_ = 0, outdated_ = 0;
+  std::size_t running_ = 0;
   std::uint64_t completions_ = 0;
   double seconds_lost_ = 0;
 };

@@ -41,7 +41,6 @@ FlowTable::Slot FlowTable::allocate(const FlowRequest& request) {
   f.count = 0;
   f.bytes = f.remaining = request.bytes.as_double();
   f.rate = 0;
-  ++f.generation;
   for (const PathElement& p : request.path) {
     Element* begin = elements_.data() + f.first;
     Element* same = std::find_if(begin, begin + f.count, [&](const Element& e) { return e.link == p.link.value; });
@@ -89,11 +88,6 @@ void FlowTable::detach(Slot slot) {
     elements_[members[e.position].element].position = e.position;
     members.pop_back();
   }
-}
-
-void FlowTable::release(Slot slot) {
-  ++flows_[slot].generation;
-  free_.push_back(slot);
 }
 
 void FlowTable::set_capacity(LinkId id, Bandwidth capacity) {

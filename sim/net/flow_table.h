@@ -43,7 +43,6 @@ class FlowTable {
     std::uint32_t id = 0;
     std::uint32_t first = 0;       // in elements()
     std::uint32_t count = 0;
-    std::uint32_t generation = 0;  // grows with every change of rate and with every reuse of the slot
     double remaining = 0;          // bytes per member as of `since`
     double rate = 0;               // bytes/s per member
     double bound = 0;
@@ -69,7 +68,7 @@ class FlowTable {
   Slot allocate(const FlowRequest& request);
   void attach(Slot slot);  // on its links from now on
   void detach(Slot slot);
-  void release(Slot slot);
+  void release(Slot slot) { free_.push_back(slot); }
   void set_capacity(LinkId link, Bandwidth capacity);
 
   Flow& flow(Slot s) { return flows_[s]; }

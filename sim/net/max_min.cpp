@@ -53,48 +53,65 @@ void MaxMinSolver::fix(const FlowTable& table, FlowTable::Slot slot, double rate
   }
 }
 
-void MaxMinSolver::fill(const FlowTable& table) {
-  const auto by_bound = [&](FlowTable::Slot a, FlowTable::Slot b) {
+// Flows in ascending order of (bound, id). Most flows of a component have one bound, then no sorting is needed.
+void MaxMinSolver::order_by_bound(const FlowTable& table) {
+  const double first = table.flow(component_flows_.front()).bound;
+  const auto same = [&](FlowTable::Slot s) { return table.flow(s).bound == first; };
+  if (std::all_of(component_flows_.begin(), component_flows_.end(), same)) return;
+  std::sort(component_flows_.begin(), component_flows_.end(), [&](FlowTable::Slot a, FlowTable::Slot b) {
     const auto& x = table.flow(a);
     const auto& y = table.flow(b);
     return x.bound < y.bound || (x.bound == y.bound && x.id < y.id);
-  };
-  std::sort(component_flows_.begin(), component_flows_.end(), by_bound);
+  });
+}
+
+// The link with the smallest share, found by re-keying outdated entries; false when no link is left.
+bool MaxMinSolver::tightest(Share& out, double bound) {
+  while (!heap_.empty()) {
+    Share& front = heap_.front();
+    if (bound <= front.share) return out = front, true;  // the keys are lower bounds of the true shares
+    std::pop_heap(heap_.begin(), heap_.end());
+    Share& popped = heap_.back();
+    const LinkState& s = links_[popped.link];
+    if (s.weight <= 0) {
+      heap_.pop_back();
+      continue;
+    }
+    const double now = s.remaining / s.weight;
+    if (now > popped.share) {
+      popped.share = now;
+      std::push_heap(heap_.begin(), heap_.end());
+      continue;
+    }
+    out = popped;
+    heap_.pop_back();
+    return true;
+  }
+  return false;
+}
+
+void MaxMinSolver::fill(const FlowTable& table) {
+  if (component_flows_.empty()) return;
+  order_by_bound(table);
   for (std::uint32_t link : component_links_) {
-    if (links_[link].weight > 0 && table.link(link).can_bind()) heap_.push_back({share(link), link});
+    if (links_[link].weight > 0) heap_.push_back({links_[link].remaining / links_[link].weight, link});
   }
   std::make_heap(heap_.begin(), heap_.end());
-  std::size_t next = 0;
-  while (next < component_flows_.size()) {
+  for (std::size_t next = 0; next < component_flows_.size();) {
     const FlowTable::Slot slot = component_flows_[next];
     if (flows_[slot].fixed) {
       ++next;
       continue;
     }
     const double bound = table.flow(slot).bound;
-    if (heap_.empty() || bound <= heap_.front().share) {  // the keys are lower bounds of the true shares
+    Share tight{};
+    if (!tightest(tight, bound) || bound <= tight.share) {
       fix(table, slot, bound);
       ++next;
       continue;
     }
-    std::pop_heap(heap_.begin(), heap_.end());
-    Share& top = heap_.back();
-    const LinkState& s = links_[top.link];
-    if (s.weight <= 0) {
-      heap_.pop_back();
-      continue;
-    }
-    const double now = std::max(share(top.link), 0.0);
-    if (now > top.share) {
-      top.share = now;
-      std::push_heap(heap_.begin(), heap_.end());
-      continue;
-    }
-    const std::uint32_t link = top.link;
-    const double rate = top.share;
-    heap_.pop_back();
-    for (const auto& m : table.members(link)) {
-      if (!flows_[m.slot].fixed) fix(table, m.slot, rate);
+    for (const auto& m : table.members(tight.link)) {
+      if (!flows_[m.slot].fixed) fix(table, m.slot, tight.share);
     }
   }
 }

@@ -47,7 +47,8 @@ class MaxMinSolver {
   void visit_flow(const FlowTable& table, FlowTable::Slot slot);
   void fill(const FlowTable& table);
   void fix(const FlowTable& table, FlowTable::Slot slot, double rate);
-  double share(std::uint32_t link) const { return links_[link].remaining / links_[link].weight; }
+  void order_by_bound(const FlowTable& table);
+  bool tightest(Share& out, double bound);
 
   std::vector<LinkState> links_;
   std::vector<FlowState> flows_;
