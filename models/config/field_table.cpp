@@ -199,9 +199,12 @@ std::string text_of(const T& v) {
 
 const std::vector<ScheduleChoice>& schedule_choices() {
   static const std::vector<ScheduleChoice> kChoices = {
-      {"gpipe", 1},   {"1f1b", 0}, {"interleaved", 0}, {"looped_bfs", 0}, {"zb_h1", 1},
-      {"zb_h2", 1},   {"zb_v", 2}, {"dualpipe", 1},    {"dualpipe_v", 2}, {"bpipe", 1},
-      {"seq1f1b", 1}, {"k3", 0},   {"automatic", 0}};
+      {"gpipe", 1, false, false},      {"1f1b", 0, true, false},     {"interleaved", 0, true, false},
+      {"looped_bfs", 0, false, false}, {"zb_h1", 1, true, true},     {"zb_h2", 1, true, true},
+      {"zb_v", 2, false, true},        {"v_half", 2, false, true},   {"v_min", 2, false, true},
+      {"hanayo", 0, false, false},     {"dualpipe", 1, false, true}, {"dualpipe_v", 2, false, true},
+      {"bpipe", 1, false, false},      {"seq1f1b", 1, true, false},  {"k3", 0, true, true},
+      {"automatic", 0, false, true}};
   return kChoices;
 }
 

@@ -36,11 +36,12 @@ struct Field {
 
 const std::vector<Field>& scenario_fields();
 
-// Schedules a scenario may name and how many model chunks per rank (vpp) each of them takes; 0: any number.
-// 1f1b with vpp > 1 is Megatron's interleaved schedule.
+// Schedules a scenario may name. 1f1b with vpp > 1 is Megatron's interleaved schedule.
 struct ScheduleChoice {
   std::string name;
-  int chunks;
+  int chunks;         // model chunks per rank (vpp) that it takes; 0: any number
+  bool takes_warmup;  // extra_warmup changes it
+  bool splits_wgrad;  // it can keep weight gradients apart
 };
 const std::vector<ScheduleChoice>& schedule_choices();
 

@@ -72,7 +72,11 @@ Json field_schema(const Field& field) {
       },
       field.ref);
   out["description"] = field.description;
-  if (const std::string text = default_text(field); !text.empty()) out["default"] = text;
+  const std::string text = default_text(field);
+  const bool means_absent = text.empty() || (text == "0" && field.min.value_or(0) > 0);
+  if (means_absent) return out;
+  const Json value = Json::parse(text, nullptr, false);
+  out["default"] = value.is_discarded() ? Json(text) : value;
   return out;
 }
 

@@ -46,6 +46,12 @@ bool same(const Problem& a, const Problem& b) {
   return a.key == b.key && a.what == b.what && a.place.line == b.place.line && a.place.column == b.place.column;
 }
 
+void add_once(std::vector<Problem>& problems, Problem p) {
+  for (const Problem& known : problems)
+    if (same(known, p)) return;
+  problems.push_back(std::move(p));
+}
+
 std::string join_key(const std::string& path, std::string_view name) {
   return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
 }
@@ -166,10 +172,7 @@ void YamlNode::accept_all() const {
 }
 
 void YamlNode::problem(std::string what, std::string hint) const {
-  Problem p{place(), key_, std::move(what), std::move(hint)};
-  for (const Problem& known : state_->problems)
-    if (same(known, p)) return;
-  state_->problems.push_back(std::move(p));
+  add_once(state_->problems, Problem{place(), key_, std::move(what), std::move(hint)});
 }
 
 void YamlNode::missing(std::string_view name) const {
@@ -311,8 +314,14 @@ void YamlDocument::throw_if_problems() const {
   if (!state_->problems.empty()) throw_sorted(state_->problems);
 }
 
+void YamlDocument::find_unknown_keys() const {
+  std::vector<Problem> unknown;
+  collect_unknown(*state_, *state_->root, {}, unknown);
+  for (Problem& p : unknown) add_once(state_->problems, std::move(p));
+}
+
 void YamlDocument::finish() const {
-  collect_unknown(*state_, *state_->root, {}, state_->problems);
+  find_unknown_keys();
   throw_if_problems();
 }
 

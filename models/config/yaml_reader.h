@@ -129,8 +129,9 @@ class YamlDocument {
 
   void problem(Problem p);
   const std::vector<Problem>& problems() const;
+  void find_unknown_keys() const;  // adds a Problem for every key never asked for so far
   void throw_if_problems() const;  // all so far, in file order
-  void finish() const;             // adds a Problem for every key never asked for, then throw_if_problems()
+  void finish() const;             // find_unknown_keys(), throw_if_problems()
   std::string to_text() const;     // the document after overrides, as YAML
 
  private:
