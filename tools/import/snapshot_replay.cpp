@@ -50,9 +50,9 @@ std::string describe(const MemorySegment& s, std::size_t blocks_from) {
 
 class Replay {
  public:
-  Replay(const MemorySnapshot& snapshot, const AllocatorPolicy& policy, bool addresses)
+  Replay(const MemorySnapshot& snapshot, const AllocatorPolicy& policy, bool addresses,
+         std::vector<MemorySegment> initial)
       : snapshot_(snapshot), policy_(policy), allocator_(policy, {}), addresses_(addresses) {
-    std::vector<MemorySegment> initial = segments_before_trace(snapshot, policy);
     report_.initial_segments = initial.size();
     adopt(std::move(initial));
   }
@@ -221,7 +221,8 @@ class Replay {
     return i;
   }
 
-  // Without process statistics in the file: running sums over the trace, sizes rounded as the policy does.
+  // Without process statistics in the file: running sums over the trace. A trace has no block sizes; when every event
+  // and every final block agreed the emulated sizes are the measured ones, otherwise the policy's rounding stands in.
   void measured_peaks() {
     MemoryCounter allocated{initial_allocated_, initial_allocated_, 0};
     MemoryCounter reserved{initial_reserved_, initial_reserved_, 0};
@@ -233,7 +234,8 @@ class Replay {
         reserved.add(-e.size, 0);
     }
     report_.measured_from_statistics = snapshot_.peak_allocated && snapshot_.peak_reserved;
-    report_.measured_peak_allocated = snapshot_.peak_allocated.value_or(Bytes(allocated.peak));
+    const Bytes peak = report_.first_difference ? Bytes(allocated.peak) : report_.emulated_peak_allocated;
+    report_.measured_peak_allocated = snapshot_.peak_allocated.value_or(peak);
     report_.measured_peak_reserved = snapshot_.peak_reserved.value_or(Bytes(reserved.peak));
   }
 
@@ -260,7 +262,14 @@ ReplayReport replay_snapshot(const MemorySnapshot& snapshot, const ReplayOptions
   const AllocatorPolicy recorded = parse_alloc_conf(snapshot.alloc_conf);
   const AllocatorPolicy policy = options.alloc_conf ? parse_alloc_conf(*options.alloc_conf) : recorded;
   const bool addresses = options.measured_addresses && policy.expandable_segments == recorded.expandable_segments;
-  return Replay(snapshot, policy, addresses).run();
+  std::vector<MemorySegment> initial = segments_before_trace(snapshot, recorded);
+  for (MemorySegment& s : initial) s.expandable = policy.expandable_segments;
+  const ReplayReport late = Replay(snapshot, policy, addresses, initial).run();
+  if (initial.empty() || !late.first_difference) return late;
+  // The guessed beginning does not explain the trace. An empty beginning may explain more of it (a damaged trace).
+  const ReplayReport empty = Replay(snapshot, policy, addresses, {}).run();
+  const bool further = !empty.first_difference || empty.first_difference->event > late.first_difference->event;
+  return further ? empty : late;
 }
 
 ReplayReport replay_snapshot(const std::string& path, const ReplayOptions& options) {

@@ -25,7 +25,7 @@ struct ReplayReport {
   std::size_t requests = 0;  // alloc and free requests
   Bytes measured_peak_allocated;
   Bytes measured_peak_reserved;
-  bool measured_from_statistics = true;  // false: derived from the trace, sizes rounded by the policy
+  bool measured_from_statistics = true;  // false: derived from the trace
   Bytes emulated_peak_allocated;
   Bytes emulated_peak_reserved;
   std::size_t segment_events = 0;    // emulated, all equal to the measured ones when there is no difference
