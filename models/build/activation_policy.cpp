@@ -40,10 +40,12 @@ RecomputePolicy make_recompute_policy(const ActivationConfig& config, const Mode
   } else if (config.policy == "unified") {
     mark(policy, {Module::norm, Module::activation, Module::shared_activation, Module::expert_activation,
                   Module::attnres, Module::mla_up_proj, Module::dispatch, Module::gate});
+    policy.fp8 = policy.offload = true;
   } else if (config.policy != "none") {
     throw ConfigError({Problem{{}, "activation.policy", "unknown policy '" + config.policy + "'",
                                did_you_mean(config.policy, activation_policy_names())}});
   }
+  policy.offload = policy.offload || config.offload;
   for (const std::string& name : config.recompute) mark_by_name(policy, name);
   return policy;
 }

@@ -3,7 +3,8 @@
 //   none       keep everything (Megatron default with flash attention)
 //   selective  core attention: scores, softmax and dropout of non-flash attention (Korthikanti et al. 2022)
 //   full       only the input of every layer is kept
-//   unified    K3: norms, activations, AttnRes mixes, dispatch and MLA up-projections are rebuilt (k3-facts 2.4)
+//   unified    K3: norms, activations, AttnRes mixes, dispatch and MLA up-projections are rebuilt, the rest is
+//              stored as FP8 in host memory (k3-facts 2.4)
 //   k2         norms, activations, MLA up-projections, expert down inputs (K2 report, k3-facts 2.11)
 // `recompute` adds modules by name; unknown names are errors with a suggestion.
 #pragma once

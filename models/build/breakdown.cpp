@@ -105,6 +105,8 @@ class Attribution {
       case StepTask::param_gather:
       case StepTask::grad_reduce: return mine ? b.dp : b.bubble;
       case StepTask::host: return mine ? b.host : b.bubble;
+      case StepTask::offload:
+      case StepTask::onload: return mine ? b.offload : b.bubble;
       case StepTask::barrier: return b.wait;
       default: return b.bubble;
     }

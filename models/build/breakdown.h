@@ -15,12 +15,12 @@ namespace k3sim {
 struct RankBreakdown {
   int rank = 0;
   Time compute, recompute, optimizer;               // compute: useful kernels (forward, backward, weight gradients)
-  Time tp, cp, ep, pp, dp;                          // exposed communication
+  Time tp, cp, ep, pp, dp, offload;                 // exposed communication and copies
   Time bubble;                                      // waiting for other pipeline ranks, warm-up and cool-down included
   Time host;                                        // launch-bound time
   Time wait;                                        // end-of-step synchronisation and framework
   Time sum() const {
-    return compute + recompute + optimizer + tp + cp + ep + pp + dp + bubble + host + wait;
+    return compute + recompute + optimizer + tp + cp + ep + pp + dp + offload + bubble + host + wait;
   }
 };
 

@@ -113,18 +113,48 @@ std::vector<TimedItem> replay_items(const std::vector<TimedItem>& forward, const
   return replay;
 }
 
+// Stored size of a kept tensor: two-byte types shrink to one byte and a scale per 128 values when stored as FP8.
+Bytes stored(const SavedTensor& t, const RecomputePolicy& policy) {
+  const bool shrinks = policy.fp8 && bytes_per_element(t.dtype) == 2.0;
+  return shrinks ? Bytes::ceil(t.bytes.as_double() * 0.5 * (1.0 + 4.0 / 128.0)) : t.bytes;
+}
+
 void account_memory(const LayerProgram& program, const RecomputePolicy& policy, TimedLayer& layer) {
+  Bytes kept, full_size;
   for (std::size_t i = 0; i < program.saved.size(); ++i) {
     const SavedTensor& t = program.saved[i];
-    const bool dropped = t.recomputable && (policy.full || policy.modules[static_cast<std::size_t>(t.module)]);
-    (dropped ? layer.replayed : layer.saved) += t.bytes;
+    // Full recompute keeps the layer input alone; programs list it as the first saved tensor.
+    const bool dropped = policy.full ? i > 0 : t.recomputable && policy.modules[static_cast<std::size_t>(t.module)];
+    if (dropped) {
+      layer.replayed += t.bytes;
+      continue;
+    }
+    kept += stored(t, policy);
+    full_size += t.bytes;
   }
-  // Full recompute keeps the layer input alone; programs list it as the first saved tensor.
-  if (policy.full && !program.saved.empty()) {
-    const Bytes all = layer.saved + layer.replayed;
-    layer.saved = program.saved.front().bytes;
-    layer.replayed = all - layer.saved;
+  // What was shrunk or sent away is alive at full size while its layer runs backward.
+  if (policy.fp8 || policy.offload) layer.replayed += full_size;
+  (policy.offload ? layer.offloaded : layer.saved) += kept;
+}
+
+// Storing as FP8 reads two bytes and writes one and a scale per value; restoring does the reverse.
+TimedItem fp8_storage_item(const LayerProgram& program, const RecomputePolicy& policy, const Machine& machine,
+                           bool restore) {
+  Bytes moved;
+  for (std::size_t i = 0; i < program.saved.size(); ++i) {
+    const SavedTensor& t = program.saved[i];
+    const bool dropped = policy.full ? i > 0 : t.recomputable && policy.modules[static_cast<std::size_t>(t.module)];
+    if (!dropped && stored(t, policy) != t.bytes) moved += t.bytes + stored(t, policy);
   }
+  Kernel k = memory_kernel(restore ? "fp8_restore" : "fp8_store", Pass::forward, MemoryClass::quantize, moved);
+  TimedItem item;
+  item.name = k.name;
+  item.module = Module::residual;
+  item.pass = restore ? Pass::input_grad : Pass::forward;
+  const KernelTime t = machine.cost->time(k);
+  item.time = moved.count() == 0 ? Time() : t.time;
+  item.provenance = t.provenance;
+  return item;
 }
 
 }  // namespace
@@ -173,8 +203,13 @@ TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy
     overlap_tensor_parallel(backward, options.tp);
   }
   TimedLayer layer;
-  const std::vector<TimedItem> replay =
-      policy.any() ? replay_items(forward, policy) : std::vector<TimedItem>();
+  const std::vector<TimedItem> replay = replay_items(forward, policy);
+  if (policy.fp8) {
+    forward.push_back(fp8_storage_item(program, policy, machine, false));
+    backward.insert(backward.begin(), fp8_storage_item(program, policy, machine, true));
+    for (std::size_t i = 1; i < backward.size(); ++i)
+      for (std::uint16_t& a : backward[i].after) ++a;
+  }
   const auto is_weight = [](const TimedItem& i) { return i.pass == Pass::weight_grad; };
   std::vector<TimedItem> full = replay, input = replay;
   append(full, backward);

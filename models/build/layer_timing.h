@@ -48,21 +48,26 @@ struct TimedPass {
 
 struct TimedLayer {
   TimedPass forward, backward, input_grad, weight_grad;
-  Bytes saved{0};        // kept from forward to backward, per micro-batch, after the policy
+  Bytes saved{0};        // kept on the GPU from forward to backward, per micro-batch, after the policy
+  Bytes offloaded{0};    // kept in host memory instead: leaves after forward, returns before backward
   Bytes replayed{0};     // rebuilt during backward, alive only there
   Bytes workspace{0};
   Bytes boundary{0};
   bool moe = false;
 };
 
-// Which parts of a layer are recomputed. full: only the layer input is kept.
+// Which parts of a layer are recomputed and where the rest is kept. full: only the layer input is kept.
+// fp8: kept BF16/FP16 tensors are stored as E4M3 in 1 x 128 tiles with FP32 scales, (1 + 4/128) bytes per element, at the
+// price of one quantising and one restoring kernel. offload: kept tensors wait in host memory (k3-facts 2.4).
 struct RecomputePolicy {
   bool full = false;
+  bool fp8 = false;
+  bool offload = false;
   std::array<bool, kModules> modules{};
   bool any() const {
     for (bool m : modules)
       if (m) return true;
-    return full;
+    return full || fp8 || offload;
   }
 };
 

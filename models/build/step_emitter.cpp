@@ -67,6 +67,7 @@ void RankEmitter::connect_item(PassWalk& walk, const TimedItem& item, TaskId id)
   if (walk.ids.empty()) {
     for (TaskId t : walk.entry) depend(t, target);
     depend(walk.steps[walk.step].gather, target);
+    depend(walk.steps[walk.step].onload, target);
   } else if (item.after.empty()) {
     depend(walk.ids.back(), target);
   } else {
@@ -86,6 +87,7 @@ void RankEmitter::emit_whole_pass(PassWalk& walk) {
   const TaskId id = add(StreamRole::compute, kind, std::max(s.elapsed, host), pass_label(step));
   for (TaskId t : walk.entry) depend(t, id);
   depend(step.gather, id);
+  depend(step.onload, id);
   if (walk.first == kNoTask) walk.first = id;
   walk.tail = walk.last_compute = walk.last_input = walk.last_weight = id;
   walk.ids.assign(1, id);

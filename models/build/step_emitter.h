@@ -19,6 +19,7 @@ struct PassStep {
   const TimedPass* pass = nullptr;
   int chunk = -1, part = -1;
   TaskId gather;                     // parameters must be there before the first item
+  TaskId onload;                     // offloaded tensors must be back before the first item
   bool last_gradient = false;        // weight gradients of the part are complete after this pass
 };
 

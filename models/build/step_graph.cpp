@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<const char*, kStepTasks> kStepTaskNames{
     "forward", "backward", "weight_grad", "recompute", "tp_comm", "cp_comm", "ep_comm", "transfer", "param_gather",
-    "grad_reduce", "optimizer", "host", "barrier", "rendezvous"};
+    "grad_reduce", "optimizer", "host", "barrier", "rendezvous", "offload", "onload"};
 
 // First and last tasks of every (direction, stage, micro-batch, replica).
 struct Endpoints {
@@ -26,6 +26,8 @@ struct Endpoints {
   }
 };
 
+constexpr std::size_t kPrefetchLayers = 2;
+
 class StepBuilder {
  public:
   StepBuilder(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options)
@@ -33,8 +35,9 @@ class StepBuilder {
         emitter_(builder_, machine, graph_, options.detail) {
     choose_replicas();
     const Schedule& s = plan_.schedule;
-    ends_ = {.stages = static_cast<std::size_t>(s.stages), .microbatches = static_cast<std::size_t>(s.microbatches),
-             .replicas = graph_.replicas.size()};
+    ends_.stages = static_cast<std::size_t>(s.stages);
+    ends_.microbatches = static_cast<std::size_t>(s.microbatches);
+    ends_.replicas = graph_.replicas.size();
     const std::size_t n = 2 * ends_.stages * ends_.microbatches * ends_.replicas;
     ends_.first.assign(n, kNoTask);
     ends_.out.assign(n, kNoTask);
@@ -45,6 +48,7 @@ class StepBuilder {
     optimizer_label_ = emitter_.label("optimizer");
     barrier_label_ = emitter_.label("gradient norm");
     overhead_label_ = emitter_.label("framework");
+    offload_label_ = emitter_.label("activation copy");
   }
 
   StepGraph build() && {
@@ -69,6 +73,7 @@ class StepBuilder {
     TaskId bucket_ready = kNoTask;
     TaskId last_compute = kNoTask;
     std::vector<TaskId> reductions;
+    std::array<TaskId, kPrefetchLayers> recent_tails{};
   };
 
   void choose_replicas() {
@@ -109,10 +114,38 @@ class StepBuilder {
                               : a.kind == ActionKind::kBackward ? t.backward
                               : a.kind == ActionKind::kInputGrad ? t.input_grad
                                                                  : t.weight_grad;
-      walk.steps.push_back({&pass, chunk_index, part, kNoTask, last_gradient && yields_weight_grad(a.kind)});
+      walk.steps.push_back({&pass, chunk_index, part, kNoTask, kNoTask, last_gradient && yields_weight_grad(a.kind)});
     }
     attach_gathers(walk, a, chunk, state);
+    if (yields_input_grad(a.kind)) attach_onloads(walk, chunk, state);
     return walk;
+  }
+
+  // Offloaded tensors come back layer by layer on the copy engine, at most two layers ahead of their use.
+  void attach_onloads(PassWalk& walk, const Chunk& chunk, const RankState& state) {
+    for (std::size_t i = 0; i < walk.steps.size(); ++i) {
+      const Bytes bytes = chunk.parts[static_cast<std::size_t>(walk.steps[i].part)].timed->offloaded;
+      if (bytes == Bytes(0)) continue;
+      const TaskId task =
+          emitter_.add(StreamRole::onload, StepTask::onload, bytes / machine_.gpu.host_link, offload_label_);
+      walk.steps[i].onload = task;
+      if (i < kPrefetchLayers) emitter_.depend(state.recent_tails[i], task);
+    }
+  }
+
+  void pass_ended(RankState& state, const PassStep& step, const PassWalk& walk) {
+    for (std::size_t i = 0; i + 1 < kPrefetchLayers; ++i) state.recent_tails[i] = state.recent_tails[i + 1];
+    state.recent_tails.back() = walk.tail;
+    const std::size_t ahead = walk.step + kPrefetchLayers;
+    if (ahead < walk.steps.size()) emitter_.depend(walk.tail, walk.steps[ahead].onload);
+    const bool forward = !step.pass->items.empty() && step.pass->items.front().pass == Pass::forward &&
+                         !step.pass->items.front().recompute;
+    const Bytes bytes = plan_.chunks[static_cast<std::size_t>(step.chunk)]
+                            .parts[static_cast<std::size_t>(step.part)].timed->offloaded;
+    if (!forward || bytes == Bytes(0)) return;
+    const TaskId task =
+        emitter_.add(StreamRole::offload, StepTask::offload, bytes / machine_.gpu.host_link, offload_label_);
+    emitter_.depend(walk.tail, task);
   }
 
   // ZeRO-3 gathers every layer anew; ZeRO-1 with overlap gathered once at the start of the step.
@@ -221,6 +254,7 @@ class StepBuilder {
     std::vector<PassWalk> walks;
     for (const Action& part : parts) walks.push_back(make_walk(part, state, is_last_gradient(state, part, index)));
     const auto on_end = [&](const PassStep& step, const PassWalk& walk) {
+      pass_ended(state, step, walk);
       const bool weights = walk.last_weight != kNoTask || step.pass->items.empty();
       const bool due = data_parallel_.reduce_every_microbatch() ? weights : step.last_gradient;
       if (due) gradients_ready(state, step, walk);
@@ -335,7 +369,7 @@ class StepBuilder {
   std::vector<std::vector<TaskId>> rank_done_;
   std::vector<std::pair<StreamId, StreamId>> rank_streams_;
   std::uint32_t transfer_label_ = 0, gather_label_ = 0, reduce_label_ = 0, optimizer_label_ = 0, barrier_label_ = 0,
-                overhead_label_ = 0;
+                overhead_label_ = 0, offload_label_ = 0;
 };
 
 }  // namespace

@@ -18,15 +18,15 @@ namespace k3sim {
 
 enum class StepTask : TaskKind {
   forward, backward, weight_grad, recompute, tp_comm, cp_comm, ep_comm, transfer, param_gather, grad_reduce, optimizer,
-  host, barrier, rendezvous
+  host, barrier, rendezvous, offload, onload
 };
-constexpr int kStepTasks = 14;
+constexpr int kStepTasks = 16;
 const char* to_string(StepTask t);
 
 enum class StreamRole : std::uint8_t {
-  compute, side, tp_comm, cp_comm, ep_comm, send_forward, send_backward, param_gather, grad_reduce, host, global
+  compute, side, tp_comm, cp_comm, ep_comm, send_forward, send_backward, param_gather, grad_reduce, host, offload, onload, global
 };
-constexpr int kRankStreams = 10;  // all but global
+constexpr int kRankStreams = 12;  // all but global
 
 struct StepGraphOptions {
   enum class Detail : std::uint8_t { step, kernel } detail = Detail::step;

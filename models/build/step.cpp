@@ -1,0 +1,160 @@
+#include "models/build/step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "sim/base/error.h"
+#include "sim/base/fingerprint.h"
+
+namespace k3sim {
+
+namespace {
+
+struct CostAudit {
+  Provenance worst_tier = Provenance::measured;
+  double seconds = 0, weak_seconds = 0;                 // weak: datasheet or assumed
+  std::array<double, kKernelFamilies> family_seconds{}; // for the error bar
+  std::array<double, kKernelFamilies> family_p95{};
+  double matrix_flops = 0;                              // executed by one rank of every stage
+  std::string missing;
+};
+
+void audit_pass(CostAudit& a, const TimedPass& pass, double times) {
+  for (const TimedItem& i : pass.items) {
+    const double t = i.time.seconds() * times;
+    a.worst_tier = worst(a.worst_tier, i.provenance);
+    if (i.provenance == Provenance::missing && a.missing.empty()) a.missing = i.name;
+    a.seconds += t;
+    if (i.provenance >= Provenance::datasheet) a.weak_seconds += t;
+    if (i.is_comm) continue;
+    const auto f = static_cast<std::size_t>(i.family);
+    a.family_seconds[f] += t;
+    a.family_p95[f] += t * (i.p95_ratio - 1.0);
+    a.matrix_flops += i.flops.value() * times;
+  }
+}
+
+CostAudit audit_costs(const StepPlan& plan) {
+  CostAudit a;
+  const auto n = static_cast<double>(plan.microbatches);
+  for (const Chunk& c : plan.chunks)
+    for (const ChunkPart& p : c.parts) {
+      audit_pass(a, p.timed->forward, n);
+      audit_pass(a, p.timed->backward, n);
+    }
+  return a;
+}
+
+// Kernel families err independently of each other: root sum of squares of their weighted 95th percentiles.
+double relative_error_bar(const CostAudit& a) {
+  double sum = 0;
+  for (double e : a.family_p95) sum += e * e;
+  return a.seconds > 0 ? std::sqrt(sum) / a.seconds : 0.0;
+}
+
+std::uint64_t fingerprint(const StepGraph& graph, const TaskTimes& times) {
+  Fingerprint f;
+  const TaskGraph& g = graph.built.graph;
+  for (std::uint32_t t = 0; t < g.task_count(); ++t) {
+    f.add(static_cast<std::uint64_t>(times.finish[t].picoseconds()));
+    f.add(static_cast<std::uint64_t>(g.kind(TaskId(t))));
+  }
+  return f.value();
+}
+
+RankBreakdown mean_of(const std::vector<RankBreakdown>& ranks) {
+  RankBreakdown m;
+  const auto n = static_cast<double>(ranks.size());
+  const auto mean = [&](Time RankBreakdown::*field) {
+    double sum = 0;
+    for (const RankBreakdown& r : ranks) sum += (r.*field).seconds();
+    m.*field = Time::from_seconds_ceil(sum / n);
+  };
+  for (Time RankBreakdown::*f :
+       {&RankBreakdown::compute, &RankBreakdown::recompute, &RankBreakdown::optimizer, &RankBreakdown::tp,
+        &RankBreakdown::cp, &RankBreakdown::ep, &RankBreakdown::pp, &RankBreakdown::dp, &RankBreakdown::offload,
+        &RankBreakdown::bubble, &RankBreakdown::host, &RankBreakdown::wait})
+    mean(f);
+  return m;
+}
+
+void summarize_rates(StepSummary& s, const StepPlan& plan, const Machine& machine, const CostAudit& audit) {
+  const Scenario& sc = plan.scenario;
+  const double step = s.step.seconds(), gpus = sc.cluster.gpus();
+  const double tokens = static_cast<double>(plan.global_sequences * sc.batch.sequence);
+  s.tokens_per_s_per_gpu = tokens / step / gpus;
+  ModelSpec counted = sc.model;
+  if (!sc.mtp) counted.mtp_layers = 0;
+  const double flops = 3.0 * model_flops_per_token(counted, sc.batch.sequence).value() * tokens;
+  s.model_tflops_per_gpu = flops / step / gpus / kTera;
+  const Dtype d = plan.split.linear_dtype;
+  const double peak = (is_fp8(d) ? machine.gpu.fp8_dense : machine.gpu.bf16_dense).value();
+  s.mfu_pct = 100.0 * s.model_tflops_per_gpu * kTera / peak;
+  // One rank of every stage was audited; all its replicas execute the same.
+  s.hfu_pct = 100.0 * audit.matrix_flops / static_cast<double>(plan.placement->pp()) / step / peak;
+  const double price = sc.cluster.price_per_gpu_hour > 0 ? sc.cluster.price_per_gpu_hour : machine.gpu.price_per_gpu_hour;
+  s.cost_usd_per_step = price * gpus * step / 3600.0;
+}
+
+void summarize_memory(StepSummary& s, const std::vector<RankMemory>& memory, Bytes capacity) {
+  s.capacity = capacity;
+  for (const RankMemory& m : memory) {
+    if (m.reserved + m.outside > s.peak_reserved) {
+      s.peak_reserved = m.reserved + m.outside;
+      s.worst_memory_rank = m.rank;
+    }
+    s.peak_allocated = std::max(s.peak_allocated, m.allocated);
+    s.short_by = std::max(s.short_by, m.short_by);
+  }
+  s.fits = s.short_by == Bytes(0);
+}
+
+std::vector<std::string> folded_dimensions(const StepPlan& plan, const StepGraphOptions& options) {
+  const ParallelConfig& p = plan.scenario.parallel;
+  const auto unfolded = [&](GroupKind k) {
+    return std::find(options.unfold.begin(), options.unfold.end(), k) != options.unfold.end();
+  };
+  std::vector<std::string> out;
+  if (p.tp > 1 && !unfolded(GroupKind::tp)) out.emplace_back("tp");
+  if (p.cp > 1 && !unfolded(GroupKind::cp)) out.emplace_back("cp");
+  if (p.ep > 1 && !unfolded(GroupKind::dp)) out.emplace_back("ep");
+  if (p.dp > 1 && !unfolded(GroupKind::dp)) out.emplace_back("dp");
+  return out;
+}
+
+}  // namespace
+
+StepPrediction predict_step(const Scenario& scenario, const Machine& machine, const StepOptions& options) {
+  StepPrediction out;
+  StepPlan plan = make_step_plan(scenario, machine);
+  const CostAudit audit = audit_costs(plan);
+  if (audit.worst_tier >= Provenance::assumed && !options.allow_assumed)
+    throw ConfigError(fmt::format("no calibration to anchor the cost of '{}' on {}: {:.1f} % of the work is assumed",
+                                  audit.missing, machine.gpu.name, 100.0 * audit.weak_seconds / audit.seconds),
+                      "cluster.gpu");
+  StepGraph graph = build_step_graph(plan, machine, options.graph);
+  TaskTimes times = longest_path(graph.built.graph, graph.built.durations);
+  StepSummary& s = out.summary;
+  s.step = times.makespan;
+  s.step_p95 = scale(s.step, 1.0 + relative_error_bar(audit));
+  s.provenance = audit.worst_tier;
+  s.assumed_pct = audit.seconds > 0 ? 100.0 * audit.weak_seconds / audit.seconds : 0.0;
+  s.fingerprint = fingerprint(graph, times);
+  s.folded = folded_dimensions(plan, options.graph);
+  out.ranks = break_down(graph, times);
+  s.mean = mean_of(out.ranks);
+  s.bubble_pct = 100.0 * s.mean.bubble.seconds() / s.step.seconds();
+  out.memory = memory_per_rank(plan, machine);
+  summarize_memory(s, out.memory, scenario.cluster.memory_override.value_or(machine.gpu.usable_memory));
+  summarize_rates(s, plan, machine, audit);
+  if (options.keep_graph) {
+    out.plan = std::move(plan);
+    out.graph = std::move(graph);
+    out.times = std::move(times);
+  }
+  return out;
+}
+
+}  // namespace k3sim
