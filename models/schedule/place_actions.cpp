@@ -89,6 +89,7 @@ class Placer {
   }
 
   Time duration(const Action& a) const {
+    if (!is_plain_compute(a.kind)) return Time();
     const StageTimes& t = costs_.of(a.stage);
     switch (a.kind) {
       case ActionKind::kForward: return t.forward;
