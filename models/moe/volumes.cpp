@@ -30,6 +30,10 @@ double miss_probability(int n, double m, int k) {
   return p;
 }
 
+double at_least_two_probability(int n, double m, int k) {
+  return std::max(0.0, 1.0 - miss_probability(n, m, k) - single_probability(n, m, k));
+}
+
 double expected_distinct(int groups, int experts, int topk) {
   return groups * (1.0 - miss_probability(experts, static_cast<double>(experts) / groups, topk));
 }
@@ -44,8 +48,7 @@ double expected_remote(int groups, int experts, int topk) {
 }
 
 double expected_shared_groups(int groups, int experts, int topk) {
-  const double m = static_cast<double>(experts) / groups;
-  return groups * (1.0 - miss_probability(experts, m, topk) - single_probability(experts, m, topk));
+  return groups * at_least_two_probability(experts, static_cast<double>(experts) / groups, topk);
 }
 
 ExchangeVolume exchange_volume(const ExchangeShape& s) {

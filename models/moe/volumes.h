@@ -15,6 +15,8 @@ namespace k3sim {
 
 // C(n - m, k) / C(n, k) continued to real m: probability that none of k distinct draws of n falls among m.
 double miss_probability(int n, double m, int k);
+// Probability that at least two of the k draws fall among m.
+double at_least_two_probability(int n, double m, int k);
 
 double expected_distinct(int groups, int experts, int topk);
 double expected_distinct_limited(int groups, int limit, int experts, int topk);
