@@ -2,8 +2,8 @@
 #include "sim/engine/engine.h"
 #include "sim/graph/critical_path.h"
 #include "sim/graph/longest_path.h"
+#include "tests/bench/bench_graphs.h"
 #include "tests/bench/bench_report.h"
-#include "tests/bench/one_f_one_b.h"
 
 namespace k3sim::bench {
 namespace {
@@ -57,6 +57,35 @@ void discrete_events(benchmark::State& state) {
   state.counters["pending"] = static_cast<double>(stats.max_pending);
 }
 BENCHMARK(discrete_events)->Apply(sizes)->Args({1000, 32, 1});
+
+// Streams that hardly wait for each other: as many events pending as there are streams.
+void discrete_events_wide(benchmark::State& state) {
+  const auto streams = static_cast<std::uint32_t>(state.range(0)), length = static_cast<std::uint32_t>(state.range(1));
+  const BuiltGraph g = wide_graph(streams, length);
+  EngineStats stats;
+  for (auto _ : state) stats = simulate(g.graph, g.durations).stats;
+  report_rate(state, "events/s", stats.events, 30 * kMillion);
+  state.counters["pending"] = static_cast<double>(stats.max_pending);
+}
+BENCHMARK(discrete_events_wide)
+    ->ArgNames({"streams", "length"})
+    ->Args({64, 300})
+    ->Args({1000, 20})
+    ->Unit(benchmark::kMicrosecond);
+
+// All tasks share their device with a communication stream and slow down while it is busy.
+void discrete_events_shared(benchmark::State& state) {
+  const BuiltGraph g = overlapped_graph(static_cast<std::uint32_t>(state.range(0)), 300);
+  SlowdownMatrix m = no_slowdown();
+  m[1][2] = 1.2;
+  m[2][1] = 1.1;
+  const SlowdownTable table(m);
+  EngineStats stats;
+  for (auto _ : state) stats = simulate(g.graph, g.durations, {.slowdown = &table}).stats;
+  report_rate(state, "events/s", stats.events, 5 * kMillion);
+  state.counters["outdated"] = static_cast<double>(stats.outdated);
+}
+BENCHMARK(discrete_events_shared)->ArgNames({"devices"})->Args({16})->Args({1000})->Unit(benchmark::kMicrosecond);
 
 void critical_path_and_slack(benchmark::State& state) {
   const BuiltGraph g = one_f_one_b(size_of(state));

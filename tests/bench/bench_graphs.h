@@ -1,11 +1,12 @@
-// The task graph of the speed tables: 1F1B over P ranks, M micro-batches, L kernels per stage pass, one stream per
-// rank. 2 P M L tasks and 2 (P - 1) M edges, one per hand-over between neighbours.
+// Task graphs of the speed tables. one_f_one_b: 1F1B over P ranks, M micro-batches, L kernels per stage pass, one
+// stream per rank. 2 P M L tasks and 2 (P - 1) M edges, one per hand-over between neighbours. Others below.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/fingerprint.h"
 #include "sim/graph/graph_builder.h"
 
 namespace k3sim::bench {
@@ -49,6 +50,36 @@ inline BuiltGraph one_f_one_b(const PipelineSize& size) {
     const std::size_t above = p - size.micro_batches;
     b.depend(forward_end[above], forward_begin[p]);
     b.depend(backward_end[p], backward_begin[above]);
+  }
+  return std::move(b).build();
+}
+
+// Independent streams whose tasks last 20-60 us, spread by a hash.
+inline Time spread_time(std::uint64_t index) {
+  return Time::ps(static_cast<std::int64_t>(20'000'000 + Fingerprint::mix(index) % 40'000'000));
+}
+
+inline BuiltGraph wide_graph(std::uint32_t streams, std::uint32_t length) {
+  GraphBuilder b;
+  for (std::uint32_t s = 0; s < streams; ++s) {
+    const StreamId stream = b.add_stream({RankId(std::size_t{s}), 0});
+    for (std::uint32_t i = 0; i < length; ++i) b.add(stream, 0, spread_time(b.task_count()));
+  }
+  return std::move(b).build();
+}
+
+// Per device a compute and a communication stream; each communication waits for a kernel and runs beside the next ones.
+inline BuiltGraph overlapped_graph(std::uint32_t devices, std::uint32_t length) {
+  GraphBuilder b;
+  for (std::uint32_t d = 0; d < devices; ++d) {
+    const StreamId compute = b.add_stream({RankId(std::size_t{d}), 0});
+    const StreamId network = b.add_stream({RankId(std::size_t{d}), 1});
+    for (std::uint32_t i = 0; i < length; ++i) {
+      const Time work = spread_time(b.task_count());
+      const TaskId kernel = b.add({.stream = compute, .kind = 0, .duration = work, .resource = 1});
+      const Time transfer = spread_time(b.task_count());
+      b.depend(kernel, b.add({.stream = network, .kind = 1, .duration = transfer, .resource = 2}));
+    }
   }
   return std::move(b).build();
 }
