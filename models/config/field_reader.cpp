@@ -22,10 +22,12 @@ std::string shown(double v) {
                                                                 : fmt::format("{}", v);
 }
 
-void check_range(const YamlNode& node, const Field& field, double value, const std::string& text) {
+bool check_range(const YamlNode& node, const Field& field, double value, const std::string& text) {
+  const bool good = !(field.min && value < *field.min) && !(field.max && value > *field.max);
   if (field.min && value < *field.min)
     node.problem(fmt::format("must be at least {}, got {}", shown(*field.min), text));
   if (field.max && value > *field.max) node.problem(fmt::format("must be at most {}, got {}", shown(*field.max), text));
+  return good;
 }
 
 template <class T>
@@ -36,11 +38,10 @@ void read_whole(const YamlNode& node, const Field& field, T& out) {
   }
   std::int64_t value = 0;
   if (!node.to_count(value, field.noun)) return;
-  check_range(node, field, static_cast<double>(value), node.text());
-  if (value > static_cast<std::int64_t>(std::min<std::uint64_t>(std::numeric_limits<T>::max(), INT64_MAX)))
-    node.problem(fmt::format("{} is too large", value));
-  else
-    out = static_cast<T>(value);
+  if (!check_range(node, field, static_cast<double>(value), node.text())) return;
+  const auto largest = std::min<std::uint64_t>(std::numeric_limits<T>::max(), INT64_MAX);
+  if (value > static_cast<std::int64_t>(largest)) return node.problem(fmt::format("{} is too large", value));
+  out = static_cast<T>(value);
 }
 
 void read_word(const YamlNode& node, const Field& field, std::string& out) {

@@ -9,9 +9,7 @@
 #include "models/config/data_files.h"
 #include "models/config/field_reader.h"
 #include "models/config/field_table.h"
-#if __has_include("models/config/model_loader.h")
 #include "models/config/model_loader.h"
-#endif
 #include "models/config/scenario_check.h"
 #include "models/config/yaml_reader.h"
 #include "sim/base/suggest.h"
@@ -42,13 +40,8 @@ bool read_model(YamlDocument& document, Scenario& scenario) {
   std::string name;
   if (!document.root().require("model", name)) return false;
   try {
-#if __has_include("models/config/model_loader.h")
     scenario.model = load_model(beside(document.file(), name));
     return true;
-#else
-    scenario.model.name = name;
-    return false;
-#endif
   } catch (const ConfigError& e) {
     for (const Problem& p : e.problems()) {
       if (p.place.file.empty())
@@ -102,6 +95,8 @@ Scenario load_scenario(const std::string& path, const std::vector<std::string>& 
 Scenario read_scenario(YamlDocument& document) {
   Scenario scenario;
   scenario.file = document.file();
+  document.root().child("model");  // a Problem when the document is no map at all
+  if (!document.root().is_map()) document.throw_if_problems();
   const bool model_known = read_model(document, scenario);
   for (const Field& field : scenario_fields()) read_field(field, document.root(), scenario);
   settle(document, scenario);
