@@ -149,8 +149,11 @@ class PickleForm {
     if (doc_.kind(doc_.root()) != Kind::kDict) fail(file_, {}, "not a memory snapshot: the pickle holds no dictionary");
     if (device < 0) device = busiest_device();
     snapshot.alloc_conf = settings();
-    for (const Id s : sequence(doc_.root(), "segments"))
-      if (integer(s, "device", 0) == device) snapshot.segments.push_back(segment(s));
+    for (const Id s : sequence(doc_.root(), "segments")) {
+      if (integer(s, "device", 0) != device) continue;
+      snapshot.segments.push_back(segment(s));
+      if (in_private_pool(s)) ++snapshot.private_pool_segments;
+    }
     const std::vector<Id>& traces = sequence(doc_.root(), "device_traces");
     if (device >= static_cast<int>(traces.size()))
       fail(file_, "device_traces", fmt::format("no device {}, the snapshot has {}", device, traces.size()));
@@ -230,6 +233,15 @@ class PickleForm {
     for (const Id b : sequence(id, "blocks"))
       s.blocks.push_back({integer(b, "size"), integer(b, "requested_size", 0), state_from(file_, text(b, "state"))});
     return s;
+  }
+
+  // The default pool has the id (0, 0).
+  bool in_private_pool(Id segment) const {
+    const auto pool = doc_.find(segment, "segment_pool_id");
+    if (!pool || !doc_.is_sequence(*pool)) return false;
+    for (const Id part : doc_.items(*pool))
+      if (doc_.kind(part) == Kind::kInteger && doc_.integer(part) != 0) return true;
+    return false;
   }
 
   SnapshotEvent event(Id id) const {

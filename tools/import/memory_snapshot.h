@@ -45,7 +45,8 @@ struct MemorySnapshot {
   std::vector<MemorySegment> segments;  // by address
   std::optional<Bytes> peak_allocated;  // process statistics, when the file has them
   std::optional<Bytes> peak_reserved;
-  bool knows_requested = false;  // blocks carry their size before rounding
+  std::size_t private_pool_segments = 0;  // segments of CUDA-graph pools, which the emulation does not separate
+  bool knows_requested = false;           // blocks carry their size before rounding
 };
 
 // `device`: index of the GPU in a pickle; negative: the one with the longest trace.

@@ -129,7 +129,7 @@ class PickleMachine {
       doc_.root_ = pop();
       return false;
     }
-    if (!scalar(op) && !text(op) && !container(op) && !bookkeeping(op)) refuse(op);
+    if (!scalar(op) && !text(op) && !container(op) && !elements(op) && !bookkeeping(op)) refuse(op);
     return true;
   }
 
@@ -233,8 +233,15 @@ class PickleMachine {
       case 0x87:
         push_container(Kind::kTuple, pop_n(3));
         return true;
+      default:
+        return false;
+    }
+  }
+
+  bool elements(std::uint8_t op) {
+    switch (op) {
       case 'd': {
-        std::vector<Id> items = pop_to_mark();
+        const std::vector<Id> items = pop_to_mark();
         push_container(Kind::kDict);
         extend(Kind::kDict, items);
         return true;

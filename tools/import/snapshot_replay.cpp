@@ -69,6 +69,7 @@ class Replay {
     report_.emulated_peak_allocated = Bytes(allocator_.counters().allocated.peak);
     report_.emulated_peak_reserved = Bytes(allocator_.counters().reserved.peak);
     report_.segment_events = allocator_.segment_events().size();
+    report_.private_pool_segments = snapshot_.private_pool_segments;
     measured_peaks();
     return std::move(report_);
   }
@@ -286,6 +287,7 @@ std::string to_json(const ReplayReport& report) {
                    {"peak_reserved", report.emulated_peak_reserved.count()}};
   j["segment_events"] = report.segment_events;
   j["initial_segments"] = report.initial_segments;
+  j["private_pool_segments"] = report.private_pool_segments;
   j["first_difference"] = nullptr;
   if (const auto& d = report.first_difference)
     j["first_difference"] = {{"event", d->event}, {"expected", d->expected}, {"got", d->got}};

@@ -28,8 +28,9 @@ struct ReplayReport {
   bool measured_from_statistics = true;  // false: derived from the trace
   Bytes emulated_peak_allocated;
   Bytes emulated_peak_reserved;
-  std::size_t segment_events = 0;    // emulated, all equal to the measured ones when there is no difference
-  std::size_t initial_segments = 0;  // segments that existed before the trace
+  std::size_t segment_events = 0;         // emulated, all equal to the measured ones when there is no difference
+  std::size_t initial_segments = 0;       // segments that existed before the trace
+  std::size_t private_pool_segments = 0;  // from CUDA-graph pools: a difference is then expected
   std::optional<ReplayDifference> first_difference;
 };
 
