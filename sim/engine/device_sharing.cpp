@@ -45,38 +45,29 @@ void DeviceSharing::start(TaskId task, Time work, Time now) {
   mark_changed(d);
 }
 
-bool DeviceSharing::outdated(const Event& event) const {
-  const Device& device = devices_[device_of_stream_[graph_->stream(TaskId(event.id())).value]];
-  return std::none_of(device.running.begin(), device.running.end(),
-                      [&](const Running& r) { return r.task.value == event.id() && r.generation == event.generation; });
-}
-
-bool DeviceSharing::finish(const Event& event) {
-  const std::uint32_t d = device_of_stream_[graph_->stream(TaskId(event.id())).value];
+void DeviceSharing::finish(TaskId task) {
+  const std::uint32_t d = device_of_stream_[graph_->stream(task).value];
   std::vector<Running>& running = devices_[d].running;
-  for (Running& r : running) {
-    if (r.task.value != event.id() || r.generation != event.generation) continue;
-    --devices_[d].count[r.resource];
-    r = running.back();  // order among the running does not matter: events are ordered by the queue
-    running.pop_back();
-    mark_changed(d);
-    return true;
-  }
-  return false;
+  const auto at = std::find_if(running.begin(), running.end(), [&](const Running& r) { return r.task == task; });
+  CS_CHECK(at != running.end(), "task {} ends on device {} without running there", task.value, d);
+  --devices_[d].count[at->resource];
+  *at = running.back();  // order among the running does not matter: completions are ordered by the queue
+  running.pop_back();
+  mark_changed(d);
 }
 
-std::size_t DeviceSharing::update(Time now, EventQueue& queue) {
-  std::size_t outdated_events = 0;
+std::size_t DeviceSharing::update(Time now, StreamQueue& queue) {
+  std::size_t replaced = 0;
   for (std::uint32_t d : changed_) {
-    outdated_events += update(devices_[d], now, queue);
+    replaced += update(devices_[d], now, queue);
     devices_[d].changed = false;
   }
   changed_.clear();
-  return outdated_events;
+  return replaced;
 }
 
-std::size_t DeviceSharing::update(Device& device, Time now, EventQueue& queue) {
-  std::size_t outdated_events = 0;
+std::size_t DeviceSharing::update(Device& device, Time now, StreamQueue& queue) {
+  std::size_t replaced = 0;
   for (Running& r : device.running) {
     std::uint32_t others = 0;
     for (std::uint32_t c = 1; c < kSharedClasses; ++c) {
@@ -86,15 +77,14 @@ std::size_t DeviceSharing::update(Device& device, Time now, EventQueue& queue) {
     if (factor == r.factor) continue;
     if (r.factor != 0) {
       r.remaining -= std::min(r.remaining, SlowdownTable::progress(now - r.since, r.factor));
-      ++outdated_events;
+      ++replaced;
     }
     r.since = now;
     r.factor = factor;
-    r.generation = next_generation_++;
     const Time finish = now + SlowdownTable::time_for(r.remaining, factor);
-    queue.push({finish, Event::make_key(Priority::complete, r.task.value), r.generation});
+    queue.set(graph_->stream(r.task), finish, Event::make_key(Priority::complete, r.task.value));
   }
-  return outdated_events;
+  return replaced;
 }
 
 }  // namespace k3sim

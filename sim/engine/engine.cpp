@@ -15,7 +15,11 @@ template <bool kPlain>
 class Run {
  public:
   Run(const TaskGraph& graph, std::span<const Time> durations, const EngineOptions& options)
-      : graph_(graph), durations_(durations), progress_(options.progress), observer_(options.observer) {
+      : graph_(graph),
+        durations_(durations),
+        progress_(options.progress),
+        observer_(options.observer),
+        queue_(graph.stream_count()) {
     if (options.slowdown != nullptr && !options.slowdown->trivial()) sharing_.emplace(graph, *options.slowdown);
     waiting_for_.assign(graph.in_degrees().begin(), graph.in_degrees().end());
     cursor_.assign(graph.stream_begin().begin(), graph.stream_begin().end());
@@ -30,7 +34,7 @@ class Run {
       if constexpr (!kPlain) {
         if (progress_ != nullptr) collect_external();
       }
-      while (queue_.has_event_at(now_)) finish(queue_.pop());
+      while (queue_.has_event_at(now_)) finish(TaskId(queue_.top_id()));
       start_released();
     }
     if (out_.stats.events != graph_.task_count()) report_stuck();
@@ -39,10 +43,7 @@ class Run {
 
  private:
   Time next_time() {
-    if constexpr (!kPlain) {
-      if (sharing_) drop_outdated();
-    }
-    const Time event = queue_.empty() ? Time::max() : queue_.top().time;
+    const Time event = queue_.top_time();
     if constexpr (kPlain) return event;
     return progress_ == nullptr ? event : std::min(event, progress_->next_completion());
   }
@@ -51,33 +52,23 @@ class Run {
   void collect_external() {
     finished_.clear();
     progress_->advance(now_, finished_);
-    for (TaskId t : finished_) queue_.push({now_, Event::make_key(Priority::complete, t.value), 0});
+    for (TaskId t : finished_) complete_at(now_, t);
   }
 
-  void drop_outdated() {
-    const auto outdated = [&](const Event& e) { return is_shared(e) && sharing_->outdated(e); };
-    while (!queue_.empty() && outdated(queue_.top())) queue_.pop(), --outdated_pending_;
-    if (2 * outdated_pending_ <= queue_.size() || queue_.size() < kRebuildAbove) return;
-    queue_.remove_if(outdated);
-    outdated_pending_ = 0;
+  void complete_at(Time time, TaskId t) {
+    queue_.set(graph_.stream(t), time, Event::make_key(Priority::complete, t.value));
   }
 
-  bool is_shared(const Event& e) const { return e.generation != 0; }
-
-  void finish(const Event& e) {
-    if constexpr (!kPlain) {
-      if (is_shared(e) && !sharing_->finish(e)) {
-        --outdated_pending_;
-        return;
-      }
-    }
-    const TaskId t(e.id());
+  void finish(TaskId t) {
     const StreamId s = graph_.stream(t);
+    queue_.pop(s);
     out_.times.finish[t.value] = now_;
     if constexpr (!kPlain) {
+      if (sharing_ && sharing_->shares(t)) sharing_->finish(t);
       if (observer_ != nullptr) observer_->on_finish(t, now_);
     }
     ++out_.stats.events;
+    --running_;
     ++cursor_[s.value];
     for (TaskId next : graph_.successors(t)) {
       if (--waiting_for_[next.value] != 0) continue;
@@ -95,15 +86,14 @@ class Run {
   }
 
   void start_released() {
+    running_ += released_.size();
+    out_.stats.max_pending = std::max(out_.stats.max_pending, running_);
     if (released_.size() > 1) std::sort(released_.begin(), released_.end());
     for (TaskId t : released_) start(t);
     released_.clear();
-    if (!kPlain && sharing_) {
-      const std::size_t outdated = sharing_->update(now_, queue_);
-      outdated_pending_ += outdated;
-      out_.stats.outdated += outdated;
+    if constexpr (!kPlain) {
+      if (sharing_) out_.stats.rate_changes += sharing_->update(now_, queue_);
     }
-    out_.stats.max_pending = std::max(out_.stats.max_pending, queue_.size());
     ++out_.stats.instants;
   }
 
@@ -115,7 +105,7 @@ class Run {
       if (start_elsewhere(t, work)) return;
     }
     prefetch_after(t);
-    queue_.push({now_ + work, Event::make_key(Priority::complete, t.value), 0});
+    complete_at(now_ + work, t);
   }
 
   // Hands a task whose end is not fixed at its start to the sharing rules or to the progress model.
@@ -155,19 +145,17 @@ class Run {
     throw CycleError(find_cycle(graph_, done));
   }
 
-  static constexpr std::size_t kRebuildAbove = 64;
-
   const TaskGraph& graph_;
   std::span<const Time> durations_;
   ProgressModel* progress_;
   Observer* observer_;
   std::optional<DeviceSharing> sharing_;
-  EventQueue queue_;
+  StreamQueue queue_;
   std::vector<std::uint32_t> waiting_for_;  // by task: explicit predecessors not yet finished
   std::vector<std::uint32_t> cursor_;       // by stream: position of the running or next task
   std::vector<TaskId> released_;            // may start at now_
   std::vector<TaskId> finished_;            // scratch of collect_external
-  std::size_t outdated_pending_ = 0;
+  std::size_t running_ = 0;
   Time now_;
   EngineResult out_;
 };

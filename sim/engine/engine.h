@@ -13,7 +13,6 @@
 #include <span>
 #include <vector>
 
-#include "sim/engine/event_queue.h"
 #include "sim/engine/observer.h"
 #include "sim/engine/progress_model.h"
 #include "sim/engine/slowdown.h"
@@ -29,10 +28,10 @@ struct EngineOptions {
 };
 
 struct EngineStats {
-  std::uint64_t events = 0;    // completions processed
-  std::uint64_t outdated = 0;  // predictions replaced by a change of rate
-  std::uint64_t instants = 0;  // distinct (time, round) at which something completed
-  std::size_t max_pending = 0;
+  std::uint64_t events = 0;        // completions processed
+  std::uint64_t rate_changes = 0;  // predictions replaced because the neighbourhood of a running task changed
+  std::uint64_t instants = 0;      // distinct (time, round) at which something happened
+  std::size_t max_pending = 0;     // tasks running at once
 };
 
 struct EngineResult {

@@ -15,31 +15,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/base/units.h"
-#include "sim/engine/priorities.h"
+#include "sim/engine/event.h"
 
 namespace k3sim {
-
-struct Event {
-  Time time;
-  std::uint64_t key = 0;  // priority and id, see make_key
-  std::uint64_t generation = 0;
-
-  static constexpr std::uint64_t make_key(Priority p, std::uint32_t id) {
-    return (static_cast<std::uint64_t>(p) << 32) | id;
-  }
-  constexpr Priority priority() const { return static_cast<Priority>(key >> 32); }
-  constexpr std::uint32_t id() const { return static_cast<std::uint32_t>(key); }
-};
-
-// Requires: times >= 0 (the comparison is one 128-bit subtraction).
-__extension__ using EventOrder = unsigned __int128;
-inline EventOrder order_of(const Event& e) {
-  return (static_cast<EventOrder>(static_cast<std::uint64_t>(e.time.picoseconds())) << 64) | e.key;
-}
-inline bool before(const Event& a, const Event& b) {
-  return order_of(a) < order_of(b);
-}
 
 class EventQueue {
  public:

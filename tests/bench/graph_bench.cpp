@@ -83,7 +83,7 @@ void discrete_events_shared(benchmark::State& state) {
   EngineStats stats;
   for (auto _ : state) stats = simulate(g.graph, g.durations, {.slowdown = &table}).stats;
   report_rate(state, "events/s", stats.events, 5 * kMillion);
-  state.counters["outdated"] = static_cast<double>(stats.outdated);
+  state.counters["rate_changes"] = static_cast<double>(stats.rate_changes);
 }
 BENCHMARK(discrete_events_shared)->ArgNames({"devices"})->Args({16})->Args({1000})->Unit(benchmark::kMicrosecond);
 

@@ -75,7 +75,7 @@ TEST_CASE("evaluators: a sharing table in which nothing of the graph slows anyth
     const BuiltGraph g = testing::random_graph({.seed = seed, .classes = 3});
     const EngineResult events = simulate(g.graph, g.durations, {.slowdown = &table});
     REQUIRE_MESSAGE(same(longest_path(g.graph, g.durations), events.times), "seed " << seed);
-    REQUIRE(events.stats.outdated == 0);
+    REQUIRE(events.stats.rate_changes == 0);
   }
 }
 

@@ -39,7 +39,7 @@ TEST_CASE("engine: a kernel slowed to half speed for its first half ends a quart
   const EngineResult out = simulate(g.graph, g.durations, {.slowdown = &slow});
   CHECK(out.times.finish[comm.value] == Time::us(50));
   CHECK(out.times.finish[kernel.value] == Time::us(125));  // 25 us of work in the first 50 us, 75 us after
-  CHECK(out.stats.outdated == 1);
+  CHECK(out.stats.rate_changes == 1);
 }
 
 TEST_CASE("engine: both sides slow down, each by its own factor") {
@@ -83,7 +83,7 @@ TEST_CASE("engine: many changes of rate outdate many predictions and the work is
   const EngineResult out = simulate(g.graph, g.durations, {.slowdown = &slow});
   // 4 ms of alternation do 3 ms of work; the other 7 ms run at full speed.
   CHECK(out.times.finish[kernel.value] == Time::ms(11));
-  CHECK(out.stats.outdated == 1999);
+  CHECK(out.stats.rate_changes == 1999);
 }
 
 TEST_CASE("engine: host-bound kernels start when their launch has finished") {
