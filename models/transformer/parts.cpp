@@ -1,0 +1,182 @@
+// Shared building blocks of the layer programs; see parts.h.
+// FP8: a linear layer quantises its input (row-wise and transposed copy, 4.1 B per element, hardware notes 5.4) and its
+// output gradient; the weight copy is made once per step and belongs to the optimizer.
+// Source: Megatron-LM core/tensor_parallel/layers.py, hardware notes section 5.4.
+#include "models/transformer/parts.h"
+
+namespace k3sim {
+namespace {
+
+constexpr double kQuantizeBoth = 4.1;   // read BF16, write FP8 row-wise and transposed, with scales
+constexpr double kAddBytes = 6, kNormForward = 4, kNormBackward = 6;
+
+Kernel pointwise_kernel(const Pointwise& p, Pass pass) {
+  const bool forward = pass == Pass::forward;
+  const double per_element = forward ? p.forward : p.backward;
+  Kernel k = memory_kernel(p.name, pass, p.cls, Bytes::ceil(per_element * static_cast<double>(p.elements)));
+  k.launches = forward ? p.forward_launches : p.backward_launches;
+  return k;
+}
+
+Step quantize_step(const char* name, Pass pass, std::int64_t elements, Lane lane) {
+  return compute_step(memory_kernel(name, pass, MemoryClass::quantize,
+                                    Bytes::ceil(kQuantizeBoth * static_cast<double>(elements))), lane);
+}
+
+Step tp_step(const char* name, CommKind kind, Bytes bytes) {
+  CommOp op;
+  op.kind = kind;
+  op.group = GroupKind::tp;
+  op.bytes = bytes;
+  return comm_step(name, Lane::tp_comm, op);
+}
+
+Kernel product(const Linear& l, Pass pass, Dtype dtype) {
+  if (l.groups > 0) return grouped_gemm_kernel(l.name, pass, dtype, l.groups, l.m, l.n, l.k);
+  return gemm_kernel(l.name, pass, dtype, l.m, l.n, l.k);
+}
+
+Step bias_step(const Linear& l, Pass pass) {
+  const double bytes = pass == Pass::forward ? 4.0 : 2.0;  // add in place; column sum of the output gradient
+  const auto elements = static_cast<double>(l.m * l.n);
+  return compute_step(memory_kernel(pass == Pass::forward ? "bias_add" : "bias_grad", pass, MemoryClass::add,
+                                    Bytes::ceil(bytes * elements)), l.lane);
+}
+
+}  // namespace
+
+Node pointwise(LayerContext& ctx, const Pointwise& p) {
+  Operation op;
+  op.module = p.module;
+  op.inputs = p.inputs;
+  op.output = p.output;
+  if (p.forward > 0) op.forward = {compute_step(pointwise_kernel(p, Pass::forward), p.lane)};
+  if (p.backward > 0) op.backward = {compute_step(pointwise_kernel(p, Pass::input_grad), p.lane)};
+  return ctx.graph.add(std::move(op));
+}
+
+Node linear(LayerContext& ctx, const Linear& l) {
+  const SplitConfig& split = ctx.split;
+  const Dtype dtype = l.high_precision ? Dtype::bf16 : split.linear_dtype;
+  Operation op;
+  op.module = l.module;
+  op.inputs = {l.input};
+  op.output = tensor_bytes(l.m, l.n);
+  if (l.run_after >= 0) op.forward_order = {l.run_after};
+  if (is_fp8(dtype) && l.quantize_input) {
+    op.forward.push_back(quantize_step("quantize_input", Pass::forward, l.m * l.k, l.lane));
+  }
+  op.forward.push_back(compute_step(product(l, Pass::forward, dtype), l.lane));
+  // A GEMM epilogue adds the bias unless the stack is eager.
+  if (l.bias && ctx.eager()) op.forward.push_back(bias_step(l, Pass::forward));
+  if (l.regather && split.tp > 1 && split.sequence_parallel) {
+    Step again = tp_step("tp_regather", CommKind::all_gather, tensor_bytes(l.m, l.k));
+    again.detached = true;
+    op.backward.push_back(again);
+  }
+  if (is_fp8(dtype)) op.backward.push_back(quantize_step("quantize_grad", Pass::input_grad, l.m * l.n, l.lane));
+  op.backward.push_back(compute_step(product(l, Pass::input_grad, dtype), l.lane));
+  op.backward.push_back(compute_step(product(l, Pass::weight_grad, dtype), l.lane));
+  if (l.bias) op.backward.push_back(bias_step(l, Pass::weight_grad));
+  // Autograd makes the weight gradient as a new tensor before it is added; fused stacks accumulate in the GEMM.
+  if (ctx.eager()) op.gradient_scratch = Bytes(2 * l.n * l.k * (l.groups > 0 ? l.groups : 1));
+  const Node self = ctx.graph.add(std::move(op));
+  const Node kept = l.kept_input >= 0 ? l.kept_input : l.input;
+  const double ratio = is_fp8(dtype) ? 0.5 : 1.0;
+  ctx.graph.keep(kept, self, l.kept, is_fp8(dtype) ? dtype : Dtype::bf16, ratio);
+  return self;
+}
+
+Node tp_enter(LayerContext& ctx, Node x, std::int64_t width, Module module) {
+  if (ctx.split.tp == 1) return x;
+  const Bytes full = tensor_bytes(ctx.tokens(), width);
+  Operation op;
+  op.module = module;
+  op.inputs = {x};
+  op.output = full;
+  if (ctx.split.sequence_parallel) {
+    op.forward = {tp_step("tp_all_gather", CommKind::all_gather, full)};
+    op.backward = {tp_step("tp_reduce_scatter", CommKind::reduce_scatter, full)};
+  } else {
+    op.backward = {tp_step("tp_all_reduce", CommKind::all_reduce, full)};
+  }
+  return ctx.graph.add(std::move(op));
+}
+
+Node tp_exit(LayerContext& ctx, Node x, std::int64_t width, Module module) {
+  if (ctx.split.tp == 1) return x;
+  const Bytes full = tensor_bytes(ctx.tokens(), width);
+  Operation op;
+  op.module = module;
+  op.inputs = {x};
+  op.output = tensor_bytes(ctx.shard_tokens(), width);
+  if (ctx.split.sequence_parallel) {
+    op.forward = {tp_step("tp_reduce_scatter", CommKind::reduce_scatter, full)};
+    op.backward = {tp_step("tp_all_gather", CommKind::all_gather, full)};
+  } else {
+    op.forward = {tp_step("tp_all_reduce", CommKind::all_reduce, full)};
+  }
+  return ctx.graph.add(std::move(op));
+}
+
+Node norm(LayerContext& ctx, const Norm& n) {
+  const bool fused = ctx.split.fusion >= 2 && n.after_residual;
+  const auto elements = static_cast<double>(n.rows * n.width);
+  // Fused into the residual add, the norm only writes its result and its backward also sums the residual gradient.
+  Kernel forward = memory_kernel(n.name, Pass::forward, MemoryClass::norm,
+                                 Bytes::ceil(elements * (fused ? kNormForward / 2 : kNormForward)));
+  Kernel backward = memory_kernel(n.name, Pass::input_grad, MemoryClass::norm,
+                                  Bytes::ceil(elements * (fused ? kNormBackward + 2 : kNormBackward)));
+  forward.launches = fused ? 0 : 1;
+  backward.launches = 2;
+  Operation op;
+  op.module = n.module;
+  op.inputs = {n.input};
+  op.output = tensor_bytes(n.rows, n.width);
+  op.forward = {compute_step(forward)};
+  const bool rebuilt = n.rebuild.count() > 0;
+  if (rebuilt) {
+    op.backward = {compute_step(memory_kernel("attnres_remix", Pass::input_grad, MemoryClass::mix, n.rebuild))};
+    op.gradient_scratch = op.output;
+  }
+  op.backward.push_back(compute_step(backward));
+  const Node self = ctx.graph.add(std::move(op));
+  if (!rebuilt) ctx.graph.keep(n.input, self, n.kept);
+  return self;
+}
+
+Node residual_add(LayerContext& ctx, Node residual, Node branch, const char* mask_name) {
+  const Bytes row_bytes = ctx.graph.bytes(residual);
+  const std::int64_t elements = row_bytes.count() / 2;
+  const bool drop = ctx.split.dropout, fused = !ctx.eager();
+  Operation op;
+  op.module = Module::residual;
+  op.output = row_bytes;
+  op.inputs = {residual, branch};
+  op.shares_gradient = !drop;
+  op.gradient_fan_in = ctx.split.fusion < 2;
+  const double forward = kAddBytes + (drop ? (fused ? 1 : 5) : 0);
+  Kernel k = memory_kernel(drop ? "bias_dropout_add" : "residual_add", Pass::forward, MemoryClass::add,
+                           Bytes::ceil(forward * static_cast<double>(elements)));
+  k.launches = drop && !fused ? 2 : 1;
+  op.forward = {compute_step(k)};
+  if (drop) {
+    op.backward = {compute_step(memory_kernel("dropout_grad", Pass::input_grad, MemoryClass::activation,
+                                              Bytes(5 * elements)))};
+  }
+  const Node self = ctx.graph.add(std::move(op));
+  if (drop) ctx.graph.keep_extra(self, mask_name, Bytes(elements), Dtype::fp8, false);
+  return self;
+}
+
+Node exchange(LayerContext& ctx, const Exchange& e) {
+  Operation op;
+  op.module = e.module;
+  op.inputs = {e.input};
+  op.output = e.output;
+  op.forward = {comm_step(e.forward_name, e.lane, e.forward)};
+  op.backward = {comm_step(e.backward_name, e.lane, e.backward)};
+  return ctx.graph.add(std::move(op));
+}
+
+}  // namespace k3sim
