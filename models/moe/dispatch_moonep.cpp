@@ -3,8 +3,8 @@
 //   plan       planner_fixed + s K * planner_per_entry
 //   dispatch   fixed + remote distinct rows / NVLink;  epilogue expands duplicates, prologue pre-reduces them
 //   replicate  replicate_fixed + the largest sender's weights / link rate; gradients (FP32) return off the path
-// Hierarchical (expert parallelism beyond an NVLink domain; an assumption, the public code has no RDMA path): one RDMA
-// copy per token and remote domain, one per replica and remote domain, then NVLink; receivers near the donor preferred.
+// Beyond an NVLink domain (an assumption, the public code has no RDMA path): one RDMA copy per token and remote domain,
+// one per replica and remote domain, then NVLink. moonep_hierarchical also prefers receivers of the donor's domain.
 // Source: k3-facts sections 3.2, 3.6 and 3.8 (times within 15 %, golden test). Valid for large messages on Hopper.
 #include <algorithm>
 
@@ -90,13 +90,14 @@ void fill_exchange(const DispatchWorkload& w, const Traffic& traffic, const Disp
   out.time.combine_local = rates.local_fixed + Bytes::ceil(pre_reduced * w.row_bytes().as_double()) / rates.hbm;
 }
 
-DispatchResult run(const DispatchWorkload& w, const DispatchPolicy& policy, const DispatchRates& rates, Hops hops,
-                   double tolerance) {
+DispatchResult run(const DispatchWorkload& w, const DispatchPolicy& policy, const DispatchRates& rates,
+                   double tolerance, bool prefer_own_domain) {
+  const Hops hops = w.counts.ranks > w.domain_ranks ? Hops::kTwo : Hops::kSingle;
   PlannerOptions options;
   options.pad_rows = w.pad_rows;
   options.capacity_rows = policy.capacity_tokens * w.topk;
   options.tolerance = tolerance;
-  options.domain_ranks = hops == Hops::kTwo ? w.domain_ranks : 0;
+  options.domain_ranks = prefer_own_domain ? w.domain_ranks : 0;
   const MoonepPlan plan = plan_moonep(w.counts, options);
   DispatchResult out;
   out.ranks.resize(sz(w.counts.ranks));
@@ -115,17 +116,17 @@ DispatchResult run(const DispatchWorkload& w, const DispatchPolicy& policy, cons
 }  // namespace
 
 DispatchResult dispatch_moonep(const DispatchWorkload& w, const DispatchPolicy& policy, const DispatchRates& rates) {
-  return run(w, policy, rates, Hops::kSingle, 0.0);
+  return run(w, policy, rates, 0.0, false);
 }
 
-DispatchResult dispatch_moonep_tolerant(const DispatchWorkload& w, const DispatchPolicy& policy,
-                                        const DispatchRates& rates) {
-  return run(w, policy, rates, w.counts.ranks > w.domain_ranks ? Hops::kTwo : Hops::kSingle, policy.tolerance);
+DispatchResult dispatch_moonep_tolerance(const DispatchWorkload& w, const DispatchPolicy& policy,
+                                         const DispatchRates& rates) {
+  return run(w, policy, rates, policy.tolerance, false);
 }
 
 DispatchResult dispatch_moonep_hierarchical(const DispatchWorkload& w, const DispatchPolicy& policy,
                                             const DispatchRates& rates) {
-  return run(w, policy, rates, Hops::kTwo, 0.0);
+  return run(w, policy, rates, 0.0, true);
 }
 
 }  // namespace k3sim

@@ -1,4 +1,5 @@
 // NCCL all-to-all of permuted tokens: every (token, k) entry is a row of its own; permute before, un-permute after.
+//   allgather  every rank gets all tokens of the group and picks its own rows; the combine is a reduce-scatter
 //   dropless  buffer sizes follow the counts: one host synchronisation per forward pass, dynamic shapes
 //   drop      every (source rank, expert) pair has ceil(capacity_factor * s K / E) rows, padded with zeros; the excess
 //             is dropped; fixed shapes, no synchronisation
@@ -7,6 +8,7 @@
 // messages.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "models/moe/dispatch_traffic.h"
 #include "models/moe/dispatchers.h"
@@ -15,6 +17,7 @@ namespace k3sim {
 namespace {
 
 constexpr int kNcclSms = 32;  // one channel per CTA for point-to-point, hardware section 3.2
+constexpr int kRingSms = 24;  // ring collectives, same section
 
 std::size_t sz(int v) {
   return static_cast<std::size_t>(v);
@@ -41,7 +44,7 @@ void fill_times(const DispatchWorkload& w, const Traffic& traffic, const Dispatc
 
 }  // namespace
 
-DispatchResult dispatch_nccl(const DispatchWorkload& w, const DispatchPolicy& policy, const DispatchRates& rates) {
+DispatchResult dispatch_alltoall(const DispatchWorkload& w, const DispatchPolicy& policy, const DispatchRates& rates) {
   DispatchResult out = result_at_home(w);
   fill_times(w, plain_traffic(w, entries_at_home(w.counts)), rates, out);
   const std::vector<std::int64_t> sent = w.counts.per_source_rank();
@@ -55,7 +58,8 @@ DispatchResult dispatch_nccl(const DispatchWorkload& w, const DispatchPolicy& po
   return out;
 }
 
-DispatchResult dispatch_nccl_drop(const DispatchWorkload& w, const DispatchPolicy& policy, const DispatchRates& rates) {
+DispatchResult dispatch_alltoall_drop(const DispatchWorkload& w, const DispatchPolicy& policy,
+                                      const DispatchRates& rates) {
   const int ranks = w.counts.ranks, epn = w.counts.experts_per_rank();
   DispatchResult out;
   out.ranks.resize(sz(ranks));
@@ -71,6 +75,28 @@ DispatchResult dispatch_nccl_drop(const DispatchWorkload& w, const DispatchPolic
   fill_times(w, plain_traffic(w, rows), rates, out);
   for (RankDispatch& r : out.ranks) r.buffer = w.row_bytes() * (slots * w.counts.experts + r.rows + r.padded_rows);
   out.sms = policy.sms > 0 ? policy.sms : kNcclSms;
+  return out;
+}
+
+DispatchResult dispatch_allgather(const DispatchWorkload& w, const DispatchPolicy& policy, const DispatchRates& rates) {
+  DispatchResult out = result_at_home(w);
+  const std::vector<std::int64_t> tokens = tokens_per_source(w);
+  const auto all = static_cast<double>(std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0}));
+  const int per_domain = std::min(w.domain_ranks, w.counts.ranks);
+  Traffic traffic(sz(w.counts.ranks));
+  for (std::size_t r = 0; r < traffic.size(); ++r) {
+    RankTraffic& t = traffic[r];
+    t.own = static_cast<double>(tokens[r]);
+    // A ring enters and leaves every domain once per NIC: each NIC carries its share of what other domains hold.
+    t.nvlink_sent = t.nvlink_received = all - t.own;
+    t.rdma_sent = t.rdma_received = all * (1.0 / per_domain - 1.0 / w.counts.ranks);
+  }
+  fill_times(w, traffic, rates, out);
+  for (RankDispatch& r : out.ranks)
+    r.buffer = Bytes::ceil(all * w.row_bytes().as_double()) + w.row_bytes() * r.padded_rows;
+  out.sms = policy.sms > 0 ? policy.sms : kRingSms;
+  out.host_syncs = 1;
+  out.dynamic_shapes = true;
   return out;
 }
 

@@ -27,15 +27,18 @@ Bytes DispatchResult::max_buffer() const {
 }
 
 std::span<const Dispatcher> dispatchers() {
-  static constexpr std::array<Dispatcher, 9> kDispatchers{{{"nccl", dispatch_nccl},
-                                                           {"nccl_drop", dispatch_nccl_drop},
-                                                           {"deepep", dispatch_deepep},
-                                                           {"deepep_v2", dispatch_deepep_v2},
-                                                           {"copy_free", dispatch_copy_free},
-                                                           {"moonep", dispatch_moonep},
-                                                           {"moonep_tolerant", dispatch_moonep_tolerant},
-                                                           {"moonep_hierarchical", dispatch_moonep_hierarchical},
-                                                           {"eplb", dispatch_eplb}}};
+  static constexpr std::array<Dispatcher, 10> kDispatchers{{
+      {"alltoall", dispatch_alltoall},
+      {"alltoall_drop", dispatch_alltoall_drop},
+      {"allgather", dispatch_allgather},
+      {"deepep", dispatch_deepep},
+      {"deepep_v2", dispatch_deepep_v2},
+      {"copy_free", dispatch_copy_free},
+      {"moonep", dispatch_moonep},
+      {"moonep_tolerance", dispatch_moonep_tolerance},
+      {"moonep_hierarchical", dispatch_moonep_hierarchical},
+      {"eplb", dispatch_eplb},
+  }};
   return kDispatchers;
 }
 

@@ -36,8 +36,8 @@ struct DispatchWorkload {
 
 struct DispatchPolicy {
   int sms = 0;                            // 0: the dispatcher's usual number
-  double capacity_factor = 1.25;          // nccl_drop: rows per expert relative to the mean
-  double tolerance = 0.05;                // moonep_tolerant
+  double capacity_factor = 1.25;          // alltoall_drop: rows per expert relative to the mean
+  double tolerance = 0.05;                // moonep_tolerance
   int redundant_per_rank = 1;             // eplb: extra expert slots of every rank
   const ExpertCounts* history = nullptr;  // eplb: counts that the placement was made from; null: this micro-batch's
   std::int64_t capacity_tokens = 0;  // S of worst-case buffers; 0: the largest number of tokens of this micro-batch
@@ -92,7 +92,8 @@ struct Dispatcher {
   DispatchFunction run;
 };
 
-// nccl, nccl_drop, deepep, deepep_v2, copy_free, moonep, moonep_tolerant, moonep_hierarchical, eplb.
+// alltoall, alltoall_drop, allgather, deepep, deepep_v2, copy_free, moonep, moonep_tolerance, moonep_hierarchical,
+// eplb.
 std::span<const Dispatcher> dispatchers();
 // Throws ConfigError naming the known dispatchers. `key` is the scenario key that held the name.
 const Dispatcher& find_dispatcher(std::string_view name, const std::string& key = "moe.dispatcher");

@@ -1,18 +1,20 @@
-// The dispatchers, one file each; use them through dispatchers() of dispatcher.h.
-// Source: see each file. Valid as said there.
+// The dispatchers by name, for the registry and for each other (eplb uses DeepEP's transport). Everybody else goes
+// through dispatchers() of dispatcher.h.
+// Source: formulas, sources and validity are stated in each dispatcher's file.
 #pragma once
 
 #include "models/moe/dispatcher.h"
 
 namespace k3sim {
 
-DispatchResult dispatch_nccl(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
-DispatchResult dispatch_nccl_drop(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
+DispatchResult dispatch_alltoall(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
+DispatchResult dispatch_alltoall_drop(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
+DispatchResult dispatch_allgather(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
 DispatchResult dispatch_deepep(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
 DispatchResult dispatch_deepep_v2(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
 DispatchResult dispatch_copy_free(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
 DispatchResult dispatch_moonep(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
-DispatchResult dispatch_moonep_tolerant(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
+DispatchResult dispatch_moonep_tolerance(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
 DispatchResult dispatch_moonep_hierarchical(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
 DispatchResult dispatch_eplb(const DispatchWorkload&, const DispatchPolicy&, const DispatchRates&);
 

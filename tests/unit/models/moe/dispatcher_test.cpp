@@ -58,7 +58,7 @@ TEST_CASE("dispatchers: what is sent is received, and all rows are computed") {
         CHECK(rank.buffer > Bytes(0));
       }
       CHECK(std::abs(sent.count() - received.count()) <= 8 * ranks);  // every figure is rounded up to a byte
-      if (d.name != "nccl_drop") CHECK(rows == w.counts.total());
+      if (d.name != "alltoall_drop") CHECK(rows == w.counts.total());
       CHECK(padded >= rows);
       if (d.name != "eplb") CHECK(copies_sent == copies_received);
       CHECK(r.time.dispatch > Time());
@@ -126,7 +126,7 @@ TEST_CASE("moonep: the published shape over MaxVio on 8 x H20 - flat, while Deep
 
 TEST_CASE("moonep with a tolerance avoids nearly all copies at low skew") {
   const DispatchWorkload w = k3(8, log_normal(0.3));
-  const DispatchResult strict = run("moonep", w), loose = run("moonep_tolerant", w, {.tolerance = 0.15});
+  const DispatchResult strict = run("moonep", w), loose = run("moonep_tolerance", w, {.tolerance = 0.15});
   const auto copies = [](const DispatchResult& r) {
     int n = 0;
     for (const RankDispatch& rank : r.ranks) n += rank.replicas_sent;
@@ -138,25 +138,45 @@ TEST_CASE("moonep with a tolerance avoids nearly all copies at low skew") {
   CHECK(static_cast<double>(loose.max_rows()) <= 1.15 * 4096 * 16);
 }
 
-TEST_CASE("moonep hierarchical sends one copy per node: fewer RDMA bytes than one per rank") {
+TEST_CASE("beyond a node, one copy per node needs fewer RDMA bytes than one per rank") {
   const DispatchWorkload w = k3(64, log_normal(0.3, true));
-  const DispatchResult flat = run("moonep", w), two_hops = run("moonep_hierarchical", w);
+  const DispatchResult per_rank = run("copy_free", w), per_node = run("moonep", w);
   const auto rdma = [](const DispatchResult& r) {
     Bytes b;
     for (const RankDispatch& rank : r.ranks) b += rank.dispatch.rdma_sent;
     return b;
   };
-  CHECK(rdma(two_hops).as_double() < 0.6 * rdma(flat).as_double());
-  CHECK(two_hops.time.dispatch < flat.time.dispatch);
-  CHECK(two_hops.max_rows() == flat.max_rows());
+  CHECK(rdma(per_node).as_double() < 0.6 * rdma(per_rank).as_double());
+  CHECK(per_node.time.dispatch < per_rank.time.dispatch);
 }
 
-TEST_CASE("nccl: no de-duplication costs bytes, capacity drops rows and bounds them") {
+TEST_CASE("moonep hierarchical keeps replicas within the node where it can") {
+  const DispatchWorkload w = k3(64, log_normal(0.3, true));
+  const auto remote_replicas = [](const DispatchResult& r) {
+    Bytes b;
+    for (const RankDispatch& rank : r.ranks) b += rank.replication.rdma_sent;
+    return b;
+  };
+  const DispatchResult flat = run("moonep", w), near = run("moonep_hierarchical", w);
+  CHECK(remote_replicas(near).as_double() < 0.8 * remote_replicas(flat).as_double());
+  CHECK(near.max_rows() == flat.max_rows());
+}
+
+TEST_CASE("allgather moves every token to every rank, whatever the routing") {
+  const DispatchResult even = run("allgather", k3(8, log_normal(0.0))),
+                       skewed = run("allgather", k3(8, log_normal(1.0)));
+  CHECK(even.time.dispatch == skewed.time.dispatch);
+  CHECK(even.ranks[3].dispatch.nvlink_received == Bytes(7LL * 4096 * 7168));
+  // Top-16 of 8 ranks touches nearly every rank anyway: gathering beats sending every copy.
+  CHECK(even.time.dispatch < run("alltoall", k3(8, log_normal(0.0))).time.dispatch);
+}
+
+TEST_CASE("alltoall: no de-duplication costs bytes, capacity drops rows and bounds them") {
   const DispatchWorkload w = k3(8, log_normal(1.0));
-  const DispatchResult plain = run("nccl", w), deepep = run("deepep", w);
+  const DispatchResult plain = run("alltoall", w), deepep = run("deepep", w);
   CHECK(plain.ranks[0].dispatch.nvlink_sent > deepep.ranks[0].dispatch.nvlink_sent);
-  const DispatchResult drop = run("nccl_drop", w, {.capacity_factor = 1.5}),
-                       all = run("nccl_drop", w, {.capacity_factor = 100});
+  const DispatchResult drop = run("alltoall_drop", w, {.capacity_factor = 1.5}),
+                       all = run("alltoall_drop", w, {.capacity_factor = 100});
   CHECK(drop.dropped_rows > 0);
   CHECK(drop.dropped_rows < w.counts.total() / 2);
   CHECK(all.dropped_rows == 0);
