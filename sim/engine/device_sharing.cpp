@@ -1,3 +1,5 @@
+// Bookkeeping of running tasks per device; see the header for the rule. Lists are as long as a device has busy streams,
+// so linear searches are cheapest. Source: engine-design notes section 4.
 #include "sim/engine/device_sharing.h"
 
 #include <algorithm>

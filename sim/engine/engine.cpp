@@ -1,3 +1,6 @@
+// The event loop. State: how many dependencies each task still waits for, where each stream stands, and the running
+// task of every stream in a StreamQueue. A completion releases tasks, released tasks start together in id order.
+// Source: engine-design notes sections 1-4.
 #include "sim/engine/engine.h"
 
 #include <algorithm>
@@ -36,6 +39,7 @@ class Run {
       }
       while (queue_.has_event_at(now_)) finish(TaskId(queue_.top_id()));
       start_released();
+      out_.times.makespan = now_;
     }
     if (out_.stats.events != graph_.task_count()) report_stuck();
     return std::move(out_);
@@ -167,9 +171,7 @@ EngineResult simulate(const TaskGraph& graph, std::span<const Time> durations, c
   const bool sharing = options.slowdown != nullptr && !options.slowdown->trivial();
   const bool external = options.progress != nullptr || graph.has_external_tasks();
   const bool plain = !sharing && !external && options.observer == nullptr;
-  EngineResult out = plain ? Run<true>(graph, durations, options).run() : Run<false>(graph, durations, options).run();
-  for (Time t : out.times.finish) out.times.makespan = std::max(out.times.makespan, t);
-  return out;
+  return plain ? Run<true>(graph, durations, options).run() : Run<false>(graph, durations, options).run();
 }
 
 }  // namespace k3sim

@@ -1,13 +1,17 @@
+// Factor tables by set of active classes, and the integer arithmetic between work and wall time (128-bit products).
+// Source: engine-design notes section 4.
 #include "sim/engine/slowdown.h"
 
 #include <cmath>
+#include <limits>
 
 #include "sim/base/check.h"
 
 namespace k3sim {
 
 namespace {
-__extension__ using Wide = __int128;
+__extension__ using Wide = unsigned __int128;
+constexpr std::int64_t kUnitsInWord = std::numeric_limits<std::int64_t>::max() / SlowdownTable::kUnit;
 constexpr double kMaxFactor = 1024;
 }  // namespace
 
@@ -34,14 +38,14 @@ SlowdownTable::SlowdownTable(const SlowdownMatrix& matrix) {
 }
 
 Time SlowdownTable::time_for(Time work, std::int64_t factor) {
-  if (factor == kUnit) return work;
-  const Wide scaled = static_cast<Wide>(work.picoseconds()) * factor;
+  const auto scaled = static_cast<Wide>(work.picoseconds()) * static_cast<Wide>(factor);
   return Time::ps(static_cast<std::int64_t>((scaled + kUnit - 1) / kUnit));
 }
 
 Time SlowdownTable::progress(Time elapsed, std::int64_t factor) {
-  if (factor == kUnit) return elapsed;
-  return Time::ps(static_cast<std::int64_t>(static_cast<Wide>(elapsed.picoseconds()) * kUnit / factor));
+  const std::int64_t ps = elapsed.picoseconds();
+  if (ps < kUnitsInWord) return Time::ps(ps * kUnit / factor);  // below 8.8 s: no 128-bit division
+  return Time::ps(static_cast<std::int64_t>(static_cast<Wide>(ps) * kUnit / static_cast<Wide>(factor)));
 }
 
 }  // namespace k3sim

@@ -1,3 +1,5 @@
+// Back from the last finish along predecessors that end exactly when their successor starts; slack by one pass in
+// reverse topological order. O(V + E). Source: critical path method (Kelley and Walker 1959).
 #include "sim/graph/critical_path.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The quotient of a task graph by a folding. It is acyclic whenever the full graph is: a cycle of classes could be
+// followed backwards through members of those classes for ever, and the full graph is finite. Source: engine-design
+// notes section 7.
 #include "sim/graph/fold_graph.h"
 
 #include <algorithm>
@@ -42,6 +45,21 @@ Places places_of(const TaskGraph& g) {
 
 std::uint64_t pair(std::uint32_t a, std::uint32_t b) {
   return (std::uint64_t{a} << 32) | b;
+}
+
+// Edges into representatives suffice: every other edge is the image of one of them. `stream` by stream of g: valid for
+// representatives.
+void redirect_edges(const TaskGraph& g, const std::vector<TaskId>& stands_for, const std::vector<StreamId>& stream,
+                    GraphBuilder& b) {
+  std::vector<std::pair<TaskId, TaskId>> edges;
+  for (std::size_t i = 0; i < g.task_count(); ++i) {
+    for (TaskId next : g.successors(TaskId(i))) {
+      if (stream[g.stream(next).value].valid()) edges.emplace_back(stands_for[i], stands_for[next.value]);
+    }
+  }
+  std::sort(edges.begin(), edges.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  for (const auto& [before, after] : edges) b.depend(before, after);
 }
 
 }  // namespace
@@ -92,16 +110,7 @@ FoldedGraph fold_graph(const TaskGraph& g, std::span<const Time> durations, cons
     const std::uint32_t rank = p.rank_of_stream[g.stream(TaskId(i)).value];
     out.stands_for[i] = out.stands_for[p.tasks[representative(rank)][p.place_of_task[i]].value];
   }
-  // Edges into representatives suffice: every other edge is the image of one of them.
-  std::vector<std::pair<TaskId, TaskId>> edges;
-  for (std::size_t i = 0; i < g.task_count(); ++i) {
-    for (TaskId next : g.successors(TaskId(i))) {
-      if (stream[g.stream(next).value].valid()) edges.emplace_back(out.stands_for[i], out.stands_for[next.value]);
-    }
-  }
-  std::sort(edges.begin(), edges.end());
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-  for (const auto& [before, after] : edges) b.depend(before, after);
+  redirect_edges(g, out.stands_for, stream, b);
   out.built = std::move(b).build();
   return out;
 }

@@ -1,3 +1,6 @@
+// Colour refinement on ranks: labels are 64-bit hashes of (own label, sorted neighbourhood) and are replaced by class
+// numbers only at the end; check_folding compares the hashed things themselves.
+// Source: Weisfeiler and Leman 1968; engine-design notes section 7.
 #include "sim/graph/folding.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Longest path by walking the streams; and, when the walk gets stuck, the cycle that blocks it: follow for every
+// unfinished task one unfinished predecessor until a task repeats, O(V + E), on the error path only. Source:
+// engine-design notes section 1.
 #include "sim/graph/longest_path.h"
 
 #include <algorithm>
