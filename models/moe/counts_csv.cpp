@@ -1,4 +1,5 @@
 // One pass over the lines; every field is checked before any is used, so that one bad line yields all its problems.
+// A pair given twice is found by remembering the line of every (layer, micro-batch, rank, expert).
 // Source: product-spec section 2 (form of errors) and section 7 (columns). Valid for files that fit in memory.
 #include "models/moe/counts_csv.h"
 

@@ -1,5 +1,6 @@
-// Traffic of an assignment, O(R^2 K). Source: hardware section 3.5, k3-facts section 3.6.
-// Valid for ranks a multiple of the domain size, or one domain.
+// Traffic of an assignment, O(R^2 K): every source and destination pair gets its share of the source's entries, the
+// hit probability of that share, and the links on the way.
+// Source: hardware section 3.5, k3-facts section 3.6. Valid for ranks a multiple of the domain size, or one domain.
 #include "models/moe/dispatch_traffic.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Registry of dispatchers and the sums over one layer. Source: k3-facts sections 3.6 (exchanges of a layer) and 3.7
-// (largest sender on the critical path). Valid for results of one dispatcher.
+// Registry of dispatchers (an explicit array, names as in the scenario's moe.dispatcher) and the sums over one layer.
+// Source: k3-facts sections 3.6 (exchanges of a layer) and 3.7 (largest sender on the critical path).
+// Valid for results of one dispatcher.
 #include "models/moe/dispatcher.h"
 
 #include <fmt/format.h>

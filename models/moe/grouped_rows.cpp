@@ -1,5 +1,6 @@
-// Padding and launch choice of the grouped GEMM. Source: k3-facts section 3.10. Valid for persistent kernels that hand
-// out output tiles to SMs in order.
+// Padding and launch choice of the grouped GEMM: count output tiles per group, round up to waves, compare candidates.
+// Source: k3-facts section 3.10.
+// Valid for persistent kernels that hand out output tiles to SMs in order.
 #include "models/moe/grouped_rows.h"
 
 #include "sim/base/check.h"

@@ -1,4 +1,5 @@
 // Row addresses by one pass over the entries of a source rank with a cursor per expert: O(R E + s K).
+// The cursor stands where the entries of lower source ranks end and only moves forward.
 // Source: k3-facts section 3.3, steps 5 and 6. Valid while ranks * row_capacity < 2^31 (checked).
 #include "models/moe/moonep_rows.h"
 

@@ -1,4 +1,6 @@
-// Simulation of the balancing methods, O(steps * tokens * experts). Source: k3-facts section 2.9. Every draw is keyed.
+// Simulation of the balancing methods, O(steps * tokens * experts); one histogram per step collects all micro-batches.
+// Source: k3-facts section 2.9. Every draw is keyed by micro-batch, token and expert.
+// Valid for scores in (0, 1), which bounds the margins to [b_min - 1, b_max + 1].
 #include "models/moe/quantile_balancing.h"
 
 #include <algorithm>

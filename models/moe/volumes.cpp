@@ -1,4 +1,5 @@
 // Closed forms of the volume table; products of ratios instead of binomials, so nothing overflows.
+//   C(n - m, k) / C(n, k) = prod_{i < k} (n - m - i) / (n - i)
 // Source: k3-facts section 3.6 (table reproduced by the golden test). Valid for uniform routing.
 #include "models/moe/volumes.h"
 
