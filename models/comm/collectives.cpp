@@ -151,16 +151,20 @@ CollectiveTime one_domain(const CommModel& m, Collective kind, Bytes bytes, cons
     t.seconds += (tuning_latency_us(m.tuning, in, c.algorithm, c.protocol) -
                   tuning_latency_us(m.tuning, largest, c.algorithm, c.protocol)) * kMicro;
   }
-  out.time = Time::from_seconds_ceil(t.seconds);
-  out.latency = Time::from_seconds_ceil(std::min(t.seconds, first_seconds(curves, kind, g.ranks)));
+  const double first = first_seconds(curves, kind, g.ranks);
+  out.time = Time::from_seconds_ceil(t.seconds + (m.latency_factor - 1) * first);
+  out.latency = Time::from_seconds_ceil(std::min(t.seconds, first) * m.latency_factor);
   out.provenance = t.provenance;
   return out;
 }
 
-CollectiveTime many_domains(const CommModel& m, Collective kind, Bytes bytes, const CommGroup& g) {
+CollectiveTime many_domains(const CommModel& m, Collective kind, Bytes bytes, const CommGroup& g,
+                            std::optional<TuningChoice> forced) {
   const double size = bytes.as_double();
   const TuningInput in = tuning_input(m, kind, g);
-  const TuningChoice c = choose(m.tuning, in, size);
+  const TuningChoice c = forced ? *forced : choose(m.tuning, in, size);
+  CS_CHECK(algorithm_exists(in, c.algorithm, c.protocol), "{} cannot run as {} {}", to_string(kind), to_string(c.algorithm),
+           to_string(c.protocol));
   Parts parts;
   switch (c.algorithm) {
     case Algorithm::direct: parts = spread_parts(m, g, size); break;
@@ -190,11 +194,16 @@ double bus_factor(Collective kind, int ranks) {
   return kind == Collective::broadcast || kind == Collective::send_recv ? 1.0 : (n - 1) / n;
 }
 
-CollectiveTime collective_time(const CommModel& model, Collective kind, Bytes buffer, const CommGroup& group) {
+CollectiveTime collective_time(const CommModel& model, Collective kind, Bytes buffer, const CommGroup& group,
+                               std::optional<TuningChoice> forced) {
   CS_CHECK(group.ranks >= 1 && group.nodes >= 1, "group of {} ranks on {} nodes", group.ranks, group.nodes);
   if (group.ranks == 1 || buffer == Bytes(0)) return {.provenance = Provenance::measured};
   if (kind == Collective::send_recv) return message_time(model, buffer, group);
-  return group.nodes == 1 ? one_domain(model, kind, buffer, group) : many_domains(model, kind, buffer, group);
+  return group.nodes == 1 ? one_domain(model, kind, buffer, group) : many_domains(model, kind, buffer, group, forced);
+}
+
+TuningChoice collective_choice(const CommModel& model, Collective kind, Bytes buffer, const CommGroup& group) {
+  return choose(model.tuning, tuning_input(model, kind, group), buffer.as_double());
 }
 
 }  // namespace k3sim

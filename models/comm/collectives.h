@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,11 +61,13 @@ struct CommModel {
   Bandwidth p2p_rate;                 // achieved by one NVLink send
   Time p2p_latency;                   // graph-launched send/receive inside a node
   Time eager_issue;                   // extra cost of a send/receive pair issued eagerly from a framework
-  double slow_stack_factor = 1.0;     // latency of MPI- or framework-launched small collectives over the tables
+  double slow_stack_factor = 1.0;     // latency under MPI or an eager framework over that of the tables
+  double latency_factor = 1.0;        // in force: 1 (tuned, single process) ... slow_stack_factor
   bool nvls = false;
   int nvls_min_ranks = 5;
   int sms_ring = 0, sms_nvls = 0, sms_p2p = 0;
   Bytes chunk_per_nic;                // data in flight per NIC and pipeline hop (channels per NIC x slot of the buffer)
+  std::vector<std::string> calibrated_on;  // ids of validation tables that the curves were read from
   NcclTuning tuning;
   ScaleOut scale_out;
   std::array<std::vector<TimeCurve>, kCollectiveKinds> curves;  // by kind, ascending rank count
@@ -74,8 +77,12 @@ struct CommModel {
 CommModel load_comm_model(const std::string& path);
 ScaleOut load_scale_out(const std::string& path);
 
-// Requires: group.ranks >= 1 and buffer >= 0. One rank: zero time.
-CollectiveTime collective_time(const CommModel& model, Collective kind, Bytes buffer, const CommGroup& group);
+// Requires: group.ranks >= 1 and buffer >= 0. One rank: zero time. `forced` overrides the tuner's choice between nodes
+// (as NCCL_ALGO and NCCL_PROTO do).
+CollectiveTime collective_time(const CommModel& model, Collective kind, Bytes buffer, const CommGroup& group,
+                               std::optional<TuningChoice> forced = {});
+// What the tuner would run, without the time.
+TuningChoice collective_choice(const CommModel& model, Collective kind, Bytes buffer, const CommGroup& group);
 
 // nccl-tests' factor between algorithm and bus bandwidth.
 double bus_factor(Collective kind, int ranks);

@@ -173,6 +173,8 @@ CommModel load_comm_model(const std::string& path) {
   root.require("architecture", architecture);
   root.require("tuning", tuning);
   root.require("fabric", fabric);
+  m.calibrated_on.clear();
+  root.read("calibrated_on", m.calibrated_on);
   read_rates(root, m);
   read_curves(root.child("curves"), m);
   if (!parent.empty()) apply_borrow(root.child("borrow"), m);
