@@ -6,23 +6,40 @@ namespace k3sim {
 
 const char* kind_text(ActionKind kind) {
   switch (kind) {
-    case ActionKind::kIdle: return "";
-    case ActionKind::kForward: return "F";
-    case ActionKind::kInputGrad: return "I";
-    case ActionKind::kWeightGrad: return "W";
-    case ActionKind::kBackward: return "B";
-    case ActionKind::kOverlap: return "OVERLAP_F_B";
-    case ActionKind::kSendForward: return "SEND_F";
-    case ActionKind::kRecvForward: return "RECV_F";
-    case ActionKind::kSendBackward: return "SEND_B";
-    case ActionKind::kRecvBackward: return "RECV_B";
-    case ActionKind::kUnshard: return "UNSHARD";
-    case ActionKind::kReshard: return "RESHARD";
-    case ActionKind::kReduceGrad: return "REDUCE_GRAD";
-    case ActionKind::kOffload: return "OFFLOAD";
-    case ActionKind::kOnload: return "ONLOAD";
-    case ActionKind::kVisionForward: return "VF";
-    case ActionKind::kVisionBackward: return "VB";
+    case ActionKind::kIdle:
+      return "";
+    case ActionKind::kForward:
+      return "F";
+    case ActionKind::kInputGrad:
+      return "I";
+    case ActionKind::kWeightGrad:
+      return "W";
+    case ActionKind::kBackward:
+      return "B";
+    case ActionKind::kOverlap:
+      return "OVERLAP_F_B";
+    case ActionKind::kSendForward:
+      return "SEND_F";
+    case ActionKind::kRecvForward:
+      return "RECV_F";
+    case ActionKind::kSendBackward:
+      return "SEND_B";
+    case ActionKind::kRecvBackward:
+      return "RECV_B";
+    case ActionKind::kUnshard:
+      return "UNSHARD";
+    case ActionKind::kReshard:
+      return "RESHARD";
+    case ActionKind::kReduceGrad:
+      return "REDUCE_GRAD";
+    case ActionKind::kOffload:
+      return "OFFLOAD";
+    case ActionKind::kOnload:
+      return "ONLOAD";
+    case ActionKind::kVisionForward:
+      return "VF";
+    case ActionKind::kVisionBackward:
+      return "VB";
   }
   return "?";
 }

@@ -1,14 +1,15 @@
 // The automatic schedule: the shortest order found for given F, I, W and transfer times and a limit on activations.
 //
-// Candidates for the order of forwards and input gradients are tried in turn, each with the weight gradients filled in for
-// a range of bubble budgets (weight_filler.h):
+// Candidates for the order of forwards and input gradients are tried in turn, each with the weight gradients filled in
+// for a range of bubble budgets (weight_filler.h):
 //   one chunk : warm-up of min(limit, 1 + slope (p - 1 - r)) forwards, then one I and one F in turn, for slopes from 1
 //               (1F1B's warm-up) upwards; then single warm-ups one up or down; list scheduling for uneven stages
 //   two chunks: the ZB-V, V-Half and V-Min orders as far as they fit, and list scheduling
 //   more      : list scheduling on waves
 // The goal is the published one: the longest rank (end - start), then the makespan.
 // Cost: each try is linear; 32 ranks x 256 micro-batches take about a second.
-// Source: arXiv 2401.10241 section 3 and appendix (heuristic with memory limit); the candidates and the search are ours.
+// Source: arXiv 2401.10241 section 3 and appendix (heuristic with memory limit); the candidates and the search are
+// ours.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ Schedule alternating_order(const ScheduleSpec& spec, const std::vector<int>& war
   for (int rank = 0; rank < s.ranks; ++rank) {
     auto& row = s.actions[static_cast<std::size_t>(rank)];
     int forward = 0;
-    while (forward < warmup[static_cast<std::size_t>(rank)]) row.push_back(make_action(ActionKind::kForward, rank, forward++));
+    while (forward < warmup[static_cast<std::size_t>(rank)])
+      row.push_back(make_action(ActionKind::kForward, rank, forward++));
     for (int i = 0; i < s.microbatches; ++i) {
       row.push_back(make_action(ActionKind::kInputGrad, rank, i));
       if (forward < s.microbatches) row.push_back(make_action(ActionKind::kForward, rank, forward++));
@@ -42,7 +44,8 @@ Schedule alternating_order(const ScheduleSpec& spec, const std::vector<int>& war
 std::vector<int> sloped_warmup(const ScheduleSpec& spec, double slope, int limit) {
   std::vector<int> warmup;
   for (int rank = 0; rank < spec.ranks; ++rank)
-    warmup.push_back(std::min(std::min(spec.microbatches, limit), 1 + static_cast<int>(slope * (spec.ranks - 1 - rank) + 1e-9)));
+    warmup.push_back(
+        std::min(std::min(spec.microbatches, limit), 1 + static_cast<int>(slope * (spec.ranks - 1 - rank) + 1e-9)));
   return warmup;
 }
 
@@ -53,7 +56,8 @@ class Search {
   // Budgets between none and all of the order's idle time without weight gradients, then finer around the best.
   // True if the best so far improved.
   bool consider(const Schedule& order) {
-    const FillResult before{.feasible = best_.feasible, .schedule = {}, .bubble = best_.bubble, .makespan = best_.makespan};
+    const FillResult before{
+        .feasible = best_.feasible, .schedule = {}, .bubble = best_.bubble, .makespan = best_.makespan};
     const FillResult eager = attempt(order, Time());
     if (!eager.feasible) return false;
     Time low, high = eager.bubble, best_budget, best_bubble = eager.bubble;

@@ -1,6 +1,6 @@
-// BPipe: 1F1B whose early ranks lend activations to their late partners (rank r and p - 1 - r), so that all hold the same.
-// No rank keeps more than limit = ceil((p + 2) / 2) micro-batches: when a forward or a returning activation needs a
-// place, the resident one whose backward is furthest away moves to the partner; it returns just before its backward.
+// BPipe: 1F1B whose early ranks lend activations to their late partners (rank r and p - 1 - r), so that all hold the
+// same. No rank keeps more than limit = ceil((p + 2) / 2) micro-batches: when a forward or a returning activation needs
+// a place, the resident one whose backward is furthest away moves to the partner; it returns just before its backward.
 //   bubble (p - 1)(F + B + W) as 1F1B, activations ceil((p + 2) / 2)
 // Source: "BPipe: memory-balanced pipeline parallelism", ICML 2023; engine-design section 11.
 #include <algorithm>

@@ -36,7 +36,9 @@ constexpr std::array<KindName, 11> kKinds = {{{"F", ActionKind::kForward, true},
                                               {"SEND_B", ActionKind::kSendBackward, true},
                                               {"RECV_B", ActionKind::kRecvBackward, true}}};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 std::string_view trimmed(std::string_view s) {
   while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
@@ -46,7 +48,8 @@ std::string_view trimmed(std::string_view s) {
 
 std::string quoted(std::string_view cell) {
   std::string out;
-  for (char c : cell.substr(0, 60)) out += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  for (char c : cell.substr(0, 60))
+    out += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   return "'" + out + (cell.size() > 60 ? "...'" : "'");
 }
 
@@ -94,7 +97,8 @@ class Parser {
       if (end == std::string_view::npos) end = line.size();
       std::string_view cell = line.substr(at, end - at);
       std::string_view bare = trimmed(cell);
-      if (bare.size() >= 2 && bare.front() == '"' && bare.back() == '"') bare = trimmed(bare.substr(1, bare.size() - 2));
+      if (bare.size() >= 2 && bare.front() == '"' && bare.back() == '"')
+        bare = trimmed(bare.substr(1, bare.size() - 2));
       if (bare.size() != cell.size()) out_.exact = false;
       actions.push_back(parse_cell(bare, rank, index, at));
       if (end == line.size()) break;
@@ -133,7 +137,8 @@ class Parser {
     while (letters < cell.size() && !is_digit(cell[letters])) ++letters;
     const std::string_view type = cell.substr(0, letters), rest = cell.substr(letters);
     const bool full = type == "BW";
-    const auto* known = std::find_if(kKinds.begin(), kKinds.end(), [&](const KindName& k) { return k.text == (full ? "B" : type); });
+    const auto* known =
+        std::find_if(kKinds.begin(), kKinds.end(), [&](const KindName& k) { return k.text == (full ? "B" : type); });
     if (known == kKinds.end()) {
       why = fmt::format("unknown action type {}", quoted(type));
       return std::nullopt;
@@ -248,7 +253,9 @@ std::string CsvSchedule::dialect() const {
   return std::string(legacy ? "legacy_" : "") + (transfers ? "compute_comms" : "compute_only");
 }
 
-CsvSchedule parse_schedule_csv(std::string_view text, const std::string& file) { return Parser(text, file).run(); }
+CsvSchedule parse_schedule_csv(std::string_view text, const std::string& file) {
+  return Parser(text, file).run();
+}
 
 CsvSchedule read_schedule_csv(const std::string& file) {
   std::ifstream in(file, std::ios::binary);

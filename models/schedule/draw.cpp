@@ -11,22 +11,32 @@ namespace k3sim {
 namespace {
 char letter(const Action& a, bool later_chunk) {
   switch (a.kind) {
-    case ActionKind::kForward: return later_chunk ? 'f' : 'F';
-    case ActionKind::kInputGrad: return later_chunk ? 'i' : 'I';
-    case ActionKind::kWeightGrad: return later_chunk ? 'w' : 'W';
-    case ActionKind::kBackward: return later_chunk ? 'b' : 'B';
-    case ActionKind::kOverlap: return 'X';
-    default: return '.';
+    case ActionKind::kForward:
+      return later_chunk ? 'f' : 'F';
+    case ActionKind::kInputGrad:
+      return later_chunk ? 'i' : 'I';
+    case ActionKind::kWeightGrad:
+      return later_chunk ? 'w' : 'W';
+    case ActionKind::kBackward:
+      return later_chunk ? 'b' : 'B';
+    case ActionKind::kOverlap:
+      return 'X';
+    default:
+      return '.';
   }
 }
 
 const char* colour_of(const Action& a) {
   switch (a.kind) {
-    case ActionKind::kForward: return "\x1b[44m";
+    case ActionKind::kForward:
+      return "\x1b[44m";
     case ActionKind::kInputGrad:
-    case ActionKind::kBackward: return "\x1b[42m";
-    case ActionKind::kWeightGrad: return "\x1b[43m";
-    default: return "\x1b[45m";
+    case ActionKind::kBackward:
+      return "\x1b[42m";
+    case ActionKind::kWeightGrad:
+      return "\x1b[43m";
+    default:
+      return "\x1b[45m";
   }
 }
 
@@ -42,7 +52,10 @@ Time shortest_action(const Timeline& t, const Schedule& s) {
 
 struct Scale {
   std::int64_t span, columns;
-  std::int64_t column(Time at) const { return static_cast<std::int64_t>(static_cast<double>(at.picoseconds()) / static_cast<double>(span) * static_cast<double>(columns) + 0.5); }
+  std::int64_t column(Time at) const {
+    return static_cast<std::int64_t>(
+        static_cast<double>(at.picoseconds()) / static_cast<double>(span) * static_cast<double>(columns) + 0.5);
+  }
 };
 
 std::string draw_rank(const Schedule& s, std::size_t rank, const Timeline& t, const Scale& scale, bool colour) {
@@ -73,7 +86,8 @@ std::string draw_text(const Schedule& s, const Timeline& t, const DrawOptions& o
   constexpr std::int64_t kColumnsPerAction = 3;
   const Scale scale{span, std::min<std::int64_t>(options.width, unit * kColumnsPerAction)};
   std::string out;
-  for (std::size_t r = 0; r < s.actions.size(); ++r) out += fmt::format("{:>4} |{}\n", r, draw_rank(s, r, t, scale, options.colour));
+  for (std::size_t r = 0; r < s.actions.size(); ++r)
+    out += fmt::format("{:>4} |{}\n", r, draw_rank(s, r, t, scale, options.colour));
   return out;
 }
 
@@ -88,7 +102,8 @@ std::string draw_prefix(const Schedule& s, const std::map<int, int>& failing_ind
       const std::string text = to_string(row[static_cast<std::size_t>(i)]);
       out += " " + (text.empty() ? "." : text);
     }
-    out += end < static_cast<int>(row.size()) ? fmt::format(" >{}<\n", to_string(row[static_cast<std::size_t>(end)])) : " >end<\n";
+    out += end < static_cast<int>(row.size()) ? fmt::format(" >{}<\n", to_string(row[static_cast<std::size_t>(end)]))
+                                              : " >end<\n";
   }
   return out;
 }

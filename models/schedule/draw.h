@@ -18,7 +18,8 @@ struct DrawOptions {
 // One row per rank, one column per time unit when the time fits the width: "F12" letters with micro-batch numbers where
 // there is room, else the letter alone. Requires: timeline of this schedule.
 std::string draw_text(const Schedule& schedule, const Timeline& timeline, const DrawOptions& options = {});
-// Standalone SVG, time to scale, with a tooltip (stage, micro-batch, start, end) per action and an axis in milliseconds.
+// Standalone SVG, time to scale, with a tooltip (stage, micro-batch, start, end) per action and an axis in
+// milliseconds.
 std::string draw_svg(const Schedule& schedule, const Timeline& timeline, const DrawOptions& options = {});
 
 // The last actions of each named rank up to its failing index, that one marked: "rank 1 | ... 1F0 >1RECV_B0<".

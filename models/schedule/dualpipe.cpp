@@ -83,8 +83,9 @@ Schedule generate_dualpipe(const ScheduleSpec& spec) {
   const int p = spec.ranks, m = spec.microbatches;
   if (p % 2 != 0) refuse_schedule(spec, "ranks", fmt::format("needs an even number of ranks, got {}", p));
   if (m % 2 != 0 || m < 2 * p)
-    refuse_schedule(spec, "microbatches",
-                    fmt::format("needs an even number of at least 2 x {} ranks = {} micro-batches, got {}", p, 2 * p, m));
+    refuse_schedule(
+        spec, "microbatches",
+        fmt::format("needs an even number of at least 2 x {} ranks = {} micro-batches, got {}", p, 2 * p, m));
   Schedule s = looped_schedule(spec, 2);
   s.chains = 2;
   for (int rank = 0; rank < p; ++rank) {

@@ -1,7 +1,6 @@
 // Pipeline schedule generators, one per file; the registry names, describes and calls them.
-// Requires of all: ranks >= 1, microbatches >= 1, chunks >= 1 (the registry checks). A combination that the schedule does
-// not define throws ConfigError with the reason.
-// Source: named in each file.
+// Requires of all: ranks >= 1, microbatches >= 1, chunks >= 1 (the registry checks). A combination that the schedule
+// does not define throws ConfigError with the reason. Source: named in each file.
 #pragma once
 
 #include "models/schedule/schedule.h"

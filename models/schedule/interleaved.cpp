@@ -1,10 +1,10 @@
 // Interleaved 1F1B, in Megatron's exact order. Stage of (chunk c, rank r) = c p + r.
-//   bubble = (p - 1)(F + B + W) / v;  activations (chunks) of rank r: min(m v, warm-up + 1), which for r = 0 and group = p
-//   is (p - 1)2 + (v - 1)p + 1, that is about p(1 + (p - 1)/(p v)) micro-batches
-// The micro-batches are taken in groups (default p); a last incomplete group must hold at least p of them, as in Megatron.
-// v = 1 is plain 1F1B (Megatron takes the non-interleaved path there).
-// Source: arXiv 2104.04473; Megatron-LM megatron/core/pipeline_parallel/schedules.py
-// (forward_backward_pipelining_with_interleaving, get_schedule_table, get_pp_rank_microbatches).
+//   bubble = (p - 1)(F + B + W) / v;  activations (chunks) of rank r: min(m v, warm-up + 1), which for r = 0 and group
+//   = p is (p - 1)2 + (v - 1)p + 1, that is about p(1 + (p - 1)/(p v)) micro-batches
+// The micro-batches are taken in groups (default p); a last incomplete group must hold at least p of them, as in
+// Megatron. v = 1 is plain 1F1B (Megatron takes the non-interleaved path there). Source: arXiv 2104.04473; Megatron-LM
+// megatron/core/pipeline_parallel/schedules.py (forward_backward_pipelining_with_interleaving, get_schedule_table,
+// get_pp_rank_microbatches).
 #include "models/schedule/interleaved.h"
 
 #include <fmt/format.h>
@@ -38,8 +38,8 @@ int checked_group_size(const ScheduleSpec& spec) {
   const int rest = m % group;
   if (rest > 0 && rest < p)
     refuse_schedule(spec, "microbatches",
-                    fmt::format("cannot group {} micro-batches by {}: the last group holds {}, fewer than the {} ranks", m,
-                                group, rest, p));
+                    fmt::format("cannot group {} micro-batches by {}: the last group holds {}, fewer than the {} ranks",
+                                m, group, rest, p));
   return group;
 }
 

@@ -13,7 +13,8 @@ struct ChunkStep {
   int microbatch;
 };
 
-// Groups of `group` micro-batches; within a group chunk after chunk. Backward walks the same table with the chunks reversed.
+// Groups of `group` micro-batches; within a group chunk after chunk. Backward walks the same table with the chunks
+// reversed.
 std::vector<ChunkStep> interleaved_table(int microbatches, int chunks, int group);
 
 // Forwards before the first backward, capped at m * v: 2 (p - 1 - r) + (v - 1) group + extra.

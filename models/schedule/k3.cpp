@@ -6,9 +6,9 @@
 // experts' weight gradients are an action W of their own right after their backward I (which carries all other weight
 // gradients), so the gradient travels upstream while W runs; overlap_send_with_wgrad lets W start without waiting for
 // that send. Parameter gathers stand before every run of one chunk, the reduction after its last gradient.
-//   bubble (p - 1)(F + I + W) / v; with split_wgrad the last W is off the critical path
-// Source: k3-facts section 2.2 (technical report section 5.2, figure 11: 14 / 12 / 10 forwards before the first backward
-// of ranks 0 / 1 / 2 for p = 3, v = 4, m = 6); Megatron-LM for the order.
+//   bubble (p - 1)(F + I) / v with split_wgrad, (p - 1)(F + I + W) / v without
+// Source: k3-facts section 2.2 (technical report section 5.2, figure 11: 14 / 12 / 10 forwards before the first
+// backward of ranks 0 / 1 / 2 for p = 3, v = 4, m = 6); Megatron-LM for the order.
 #include <fmt/format.h>
 
 #include "models/schedule/generators.h"
@@ -40,7 +40,8 @@ void mark_parameter_phases(std::vector<Action>& row, int stages, int microbatche
   std::vector<int> gradients(static_cast<std::size_t>(stages), 0);
   for (std::size_t i = 0; i < row.size(); ++i) {
     const bool backward = row[i].kind != ActionKind::kForward;
-    const bool same_pass = i > 0 && row[i - 1].stage == row[i].stage && backward == (row[i - 1].kind != ActionKind::kForward);
+    const bool same_pass =
+        i > 0 && row[i - 1].stage == row[i].stage && backward == (row[i - 1].kind != ActionKind::kForward);
     if (!same_pass) row[i].flags |= kFlagGatherBefore;
     if (yields_weight_grad(row[i].kind) && ++gradients[static_cast<std::size_t>(row[i].stage)] == microbatches)
       row[i].flags |= kFlagReduceAfter;

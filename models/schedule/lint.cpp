@@ -19,9 +19,11 @@ std::string proof_text(const Schedule& s, const LintReport& report) {
   const auto [least, most] = std::minmax_element(report.peak_activations.begin(), report.peak_activations.end());
   std::string out = fmt::format(
       "valid: all {} actions of {} ranks run to the end in an order that respects every dependency, so there is no "
-      "deadlock\nactivations held at most (stage x micro-batch): {}", report.actions, s.ranks, *most);
+      "deadlock\nactivations held at most (stage x micro-batch): {}",
+      report.actions, s.ranks, *most);
   out += fmt::format("; per rank{}:", *least == *most ? " alike" : "");
-  for (std::size_t r = 0; r < report.peak_activations.size() && r < 64; ++r) out += fmt::format(" {}", report.peak_activations[r]);
+  for (std::size_t r = 0; r < report.peak_activations.size() && r < 64; ++r)
+    out += fmt::format(" {}", report.peak_activations[r]);
   if (report.peak_activations.size() > 64) out += " ...";
   return out + "\n";
 }

@@ -5,7 +5,8 @@
 //   counts     every micro-batch once per stage: one F, and one B or one I and one W; F before B / I before W
 //   transfers  if there are any: one matching send and receive per boundary between ranks, none inside a rank, and both
 //              sides of a pair of ranks in the same order (the runtime matches them by order)
-//   phases     gather / free alternate around compute; one reduction after a stage's last gradient if any stage reduces;
+//   phases     gather / free alternate around compute; one reduction after a stage's last gradient if any stage
+//   reduces;
 //              offloaded activations come back before their backward
 //   deadlock   the queue-drain execution reaches the end; else the cycle of waiting ranks is named
 // Proof: the execution itself (all actions were run in an order that respects every dependency), with the activations

@@ -1,7 +1,7 @@
-// Queue-drain execution: every rank runs its next action as soon as what it waits for has been executed. If all ranks wait,
-// following "waits for" from rank to rank ends in a cycle (or at an action that is nowhere).
-// Transfers, where there are any, block: a receive waits for its send, a compute action for its receive.
-// Source: torch/distributed/pipelining/schedules.py (_simulate_comms_compute).
+// Queue-drain execution: every rank runs its next action as soon as what it waits for has been executed. If all ranks
+// wait, following "waits for" from rank to rank ends in a cycle (or at an action that is nowhere). Transfers, where
+// there are any, block: a receive waits for its send, a compute action for its receive. Source:
+// torch/distributed/pipelining/schedules.py (_simulate_comms_compute).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,15 @@ namespace k3sim::lint {
 
 namespace {
 // Kinds that others wait for; I and B count as one.
-enum Token : std::size_t { kForwardDone, kBackwardDone, kForwardSent, kBackwardSent, kForwardHere, kBackwardHere, kTokens };
+enum Token : std::size_t {
+  kForwardDone,
+  kBackwardDone,
+  kForwardSent,
+  kBackwardSent,
+  kForwardHere,
+  kBackwardHere,
+  kTokens
+};
 
 struct Need {
   Token token;
@@ -27,7 +35,8 @@ class Machine {
     const std::size_t cells = static_cast<std::size_t>(s.stages) * static_cast<std::size_t>(s.microbatches);
     for (auto& tokens : done_) tokens.assign(cells, 0);
     for (const auto& row : s.actions)
-      transfers_ = transfers_ || std::any_of(row.begin(), row.end(), [](const Action& a) { return is_transfer(a.kind); });
+      transfers_ =
+          transfers_ || std::any_of(row.begin(), row.end(), [](const Action& a) { return is_transfer(a.kind); });
   }
 
   Execution run() {
@@ -78,25 +87,43 @@ class Machine {
       case ActionKind::kBackward:
         if (s_.is_last(n)) return Need{kForwardDone, n};
         return transfers_ && crosses(n, n + 1) ? Need{kBackwardHere, n} : Need{kBackwardDone, n + 1};
-      case ActionKind::kSendForward: return Need{kForwardDone, n};
-      case ActionKind::kSendBackward: return Need{kBackwardDone, n};
-      case ActionKind::kRecvForward: return Need{kForwardSent, n - 1};
-      case ActionKind::kRecvBackward: return Need{kBackwardSent, n + 1};
-      default: return std::nullopt;
+      case ActionKind::kSendForward:
+        return Need{kForwardDone, n};
+      case ActionKind::kSendBackward:
+        return Need{kBackwardDone, n};
+      case ActionKind::kRecvForward:
+        return Need{kForwardSent, n - 1};
+      case ActionKind::kRecvBackward:
+        return Need{kBackwardSent, n + 1};
+      default:
+        return std::nullopt;
     }
   }
 
   void complete(const Action& a) {
     const int n = a.stage;
     switch (a.kind) {
-      case ActionKind::kForward: mark(kForwardDone, n, a.microbatch, s_.is_last(n) ? n : n + 1); break;
+      case ActionKind::kForward:
+        mark(kForwardDone, n, a.microbatch, s_.is_last(n) ? n : n + 1);
+        break;
       case ActionKind::kInputGrad:
-      case ActionKind::kBackward: mark(kBackwardDone, n, a.microbatch, s_.is_first(n) ? n : n - 1); break;
-      case ActionKind::kSendForward: mark(kForwardSent, n, a.microbatch, n + 1); break;
-      case ActionKind::kSendBackward: mark(kBackwardSent, n, a.microbatch, n - 1); break;
-      case ActionKind::kRecvForward: mark(kForwardHere, n, a.microbatch, n); break;
-      case ActionKind::kRecvBackward: mark(kBackwardHere, n, a.microbatch, n); break;
-      default: break;
+      case ActionKind::kBackward:
+        mark(kBackwardDone, n, a.microbatch, s_.is_first(n) ? n : n - 1);
+        break;
+      case ActionKind::kSendForward:
+        mark(kForwardSent, n, a.microbatch, n + 1);
+        break;
+      case ActionKind::kSendBackward:
+        mark(kBackwardSent, n, a.microbatch, n - 1);
+        break;
+      case ActionKind::kRecvForward:
+        mark(kForwardHere, n, a.microbatch, n);
+        break;
+      case ActionKind::kRecvBackward:
+        mark(kBackwardHere, n, a.microbatch, n);
+        break;
+      default:
+        break;
     }
   }
   void mark(Token token, int stage, int m, int wakes_stage) {
@@ -111,7 +138,9 @@ class Machine {
     std::vector<int> path;
     std::vector<int> position(next_.size(), -1);
     int rank = 0;
-    while (rank < s_.ranks && next_[static_cast<std::size_t>(rank)] == s_.actions[static_cast<std::size_t>(rank)].size()) ++rank;
+    while (rank < s_.ranks &&
+           next_[static_cast<std::size_t>(rank)] == s_.actions[static_cast<std::size_t>(rank)].size())
+      ++rank;
     if (rank == s_.ranks) return path;
     while (position[static_cast<std::size_t>(rank)] < 0) {
       position[static_cast<std::size_t>(rank)] = static_cast<int>(path.size());
@@ -139,19 +168,33 @@ bool supplies(const Action& a, const Need& need, int m) {
   for_each_part(a, [&](const Action& part) {
     if (part.stage != need.stage || part.microbatch != m) return;
     switch (need.token) {
-      case kForwardDone: found = found || part.kind == ActionKind::kForward; break;
-      case kBackwardDone: found = found || yields_input_grad(part.kind); break;
-      case kForwardSent: found = found || part.kind == ActionKind::kSendForward; break;
-      case kBackwardSent: found = found || part.kind == ActionKind::kSendBackward; break;
-      case kForwardHere: found = found || part.kind == ActionKind::kRecvForward; break;
-      default: found = found || part.kind == ActionKind::kRecvBackward; break;
+      case kForwardDone:
+        found = found || part.kind == ActionKind::kForward;
+        break;
+      case kBackwardDone:
+        found = found || yields_input_grad(part.kind);
+        break;
+      case kForwardSent:
+        found = found || part.kind == ActionKind::kSendForward;
+        break;
+      case kBackwardSent:
+        found = found || part.kind == ActionKind::kSendBackward;
+        break;
+      case kForwardHere:
+        found = found || part.kind == ActionKind::kRecvForward;
+        break;
+      default:
+        found = found || part.kind == ActionKind::kRecvBackward;
+        break;
     }
   });
   return found;
 }
 }  // namespace
 
-Execution execute(const Schedule& schedule) { return Machine(schedule).run(); }
+Execution execute(const Schedule& schedule) {
+  return Machine(schedule).run();
+}
 
 std::vector<std::string> explain_cycle(const Schedule& s, const Execution& execution) {
   Machine machine(s);
@@ -165,7 +208,8 @@ std::vector<std::string> explain_cycle(const Schedule& s, const Execution& execu
     const auto wait = machine.blocker(a);
     const auto home = static_cast<std::size_t>(s.rank_of_stage[static_cast<std::size_t>(wait->first.stage)]);
     const auto& row = s.actions[home];
-    const auto supplier = std::find_if(row.begin(), row.end(), [&](const Action& o) { return supplies(o, wait->first, wait->second); });
+    const auto supplier =
+        std::find_if(row.begin(), row.end(), [&](const Action& o) { return supplies(o, wait->first, wait->second); });
     const std::string what = supplier == row.end() ? "something that is nowhere in the schedule" : to_string(*supplier);
     lines.push_back(fmt::format("rank {} at {} ({}) waits for {} on rank {} at {}", rank, at, to_string(a), what, home,
                                 supplier - row.begin()));

@@ -1,6 +1,7 @@
 // Transfers (matched, needed, in the same order on both sides) and the phases around compute: gathered parameters,
 // reductions, offloaded activations.
-// Source: torch/distributed/pipelining/schedules.py (_add_send_recv: what a boundary needs), engine-design section 11.1.
+// Source: torch/distributed/pipelining/schedules.py (_add_send_recv: what a boundary needs), engine-design
+// section 11.1.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +14,9 @@
 namespace k3sim::lint {
 
 namespace {
-bool is_forward_transfer(ActionKind k) { return k == ActionKind::kSendForward || k == ActionKind::kRecvForward; }
+bool is_forward_transfer(ActionKind k) {
+  return k == ActionKind::kSendForward || k == ActionKind::kRecvForward;
+}
 
 // The stage on the other side of a transfer, or -1.
 int other_side(const Schedule& s, const Action& a) {
@@ -48,7 +51,8 @@ class TransferChecker {
       return findings_.add(rank, index, to_string(a) + " names a micro-batch that the stage does not have");
     const int here = static_cast<int>(rank), there = s_.rank_of_stage[static_cast<std::size_t>(other)];
     if (here == there)
-      return findings_.add(rank, index, fmt::format("{}: both stages are on rank {}, nothing is sent", to_string(a), here));
+      return findings_.add(rank, index,
+                           fmt::format("{}: both stages are on rank {}, nothing is sent", to_string(a), here));
     const bool send = is_send(a.kind);
     if (!seen_.insert({static_cast<int>(a.kind), a.stage, a.microbatch}).second)
       return findings_.add(rank, index, to_string(a) + " is there twice");
@@ -63,7 +67,8 @@ class TransferChecker {
       if (sent_.find(ranks) == sent_.end()) compare({}, receives);
     std::size_t needed = 0;
     for (int stage = 0; stage + 1 < s_.stages; ++stage)
-      if (!s_.is_last(stage) && s_.rank_of_stage[static_cast<std::size_t>(stage)] != s_.rank_of_stage[static_cast<std::size_t>(stage) + 1])
+      if (!s_.is_last(stage) &&
+          s_.rank_of_stage[static_cast<std::size_t>(stage)] != s_.rank_of_stage[static_cast<std::size_t>(stage) + 1])
         needed += 4 * static_cast<std::size_t>(s_.microbatches_per_chain());
     if (findings_.problems.empty() && count_ != needed) name_missing();
   }
@@ -73,12 +78,15 @@ class TransferChecker {
     for (std::size_t i = 0; i < std::max(sends.size(), receives.size()); ++i) {
       if (i < sends.size() && i < receives.size() && sends[i].same(receives[i])) continue;
       if (i < receives.size() && !contains(sends, receives[i]))
-        return findings_.add(receives[i].rank, receives[i].index, receives[i].text(false) + " has no matching " + receives[i].text(true));
+        return findings_.add(receives[i].rank, receives[i].index,
+                             receives[i].text(false) + " has no matching " + receives[i].text(true));
       if (i < sends.size() && !contains(receives, sends[i]))
-        return findings_.add(sends[i].rank, sends[i].index, sends[i].text(true) + " has no matching " + sends[i].text(false));
-      return findings_.add(receives[i].rank, receives[i].index,
-                           fmt::format("{} would receive what {} sends: ranks {} and {} list their transfers in different orders",
-                                       receives[i].text(false), sends[i].text(true), sends[i].rank, receives[i].rank));
+        return findings_.add(sends[i].rank, sends[i].index,
+                             sends[i].text(true) + " has no matching " + sends[i].text(false));
+      return findings_.add(
+          receives[i].rank, receives[i].index,
+          fmt::format("{} would receive what {} sends: ranks {} and {} list their transfers in different orders",
+                      receives[i].text(false), sends[i].text(true), sends[i].rank, receives[i].rank));
     }
   }
   static bool contains(const std::vector<Transfer>& all, const Transfer& t) {
@@ -90,7 +98,8 @@ class TransferChecker {
         for_each_part(s_.actions[r][i], [&](const Action& part) {
           const bool forward = part.kind == ActionKind::kForward;
           if (!forward && !yields_input_grad(part.kind)) return;
-          const Action send = make_action(forward ? ActionKind::kSendForward : ActionKind::kSendBackward, part.stage, part.microbatch);
+          const Action send =
+              make_action(forward ? ActionKind::kSendForward : ActionKind::kSendBackward, part.stage, part.microbatch);
           const int other = other_side(s_, send);
           if (other < 0 || s_.rank_of_stage[static_cast<std::size_t>(other)] == static_cast<int>(r)) return;
           if (seen_.count({static_cast<int>(send.kind), send.stage, send.microbatch}) == 0)

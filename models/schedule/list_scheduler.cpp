@@ -121,9 +121,8 @@ class Clock {
 
   bool weight_fits(const RankState& r, Time now) {
     if (r.weights.empty()) return false;
-    const bool more_to_come = std::any_of(r.stages.begin(), r.stages.end(), [&](int s) {
-      return stage(s).next_backward < out_.microbatches;
-    });
+    const bool more_to_come = std::any_of(r.stages.begin(), r.stages.end(),
+                                          [&](int s) { return stage(s).next_backward < out_.microbatches; });
     if (!more_to_come) return true;
     const Time next = next_arrival(r), work = times(r.weights.front().stage).weight_grad;
     return next == kUnknown || now + work <= next + scale(work, policy_.patience);
@@ -206,6 +205,8 @@ class Clock {
 };
 }  // namespace
 
-ListResult list_schedule(const ListInput& input, const ListPolicy& policy) { return Clock(input, policy).run(); }
+ListResult list_schedule(const ListInput& input, const ListPolicy& policy) {
+  return Clock(input, policy).run();
+}
 
 }  // namespace k3sim

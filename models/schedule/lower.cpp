@@ -51,7 +51,8 @@ Row add_reduce(const Row& row, const Schedule& s) {
   for (const Action& a : row) {
     out.push_back(a);
     for_each_part(a, [&](const Action& part) {
-      if (yields_weight_grad(part.kind) && ++gradients[static_cast<std::size_t>(part.stage)] == s.microbatches_per_chain())
+      if (yields_weight_grad(part.kind) &&
+          ++gradients[static_cast<std::size_t>(part.stage)] == s.microbatches_per_chain())
         out.push_back(make_action(ActionKind::kReduceGrad, part.stage));
     });
   }
@@ -60,7 +61,8 @@ Row add_reduce(const Row& row, const Schedule& s) {
 
 class TransferInserter {
  public:
-  explicit TransferInserter(const Schedule& schedule) : s_(schedule), out_(schedule), next_(schedule.actions.size(), 0) {
+  explicit TransferInserter(const Schedule& schedule)
+      : s_(schedule), out_(schedule), next_(schedule.actions.size(), 0) {
     const std::size_t cells = static_cast<std::size_t>(s_.stages) * static_cast<std::size_t>(s_.microbatches);
     forward_here_.assign(cells, 0);
     backward_here_.assign(cells, 0);
@@ -70,7 +72,8 @@ class TransferInserter {
   Schedule run() {
     bool left = true, progress = true;
     while (left) {
-      if (!progress) throw ConfigError("the order deadlocks, so sends and receives cannot be placed (see schedule lint)");
+      if (!progress)
+        throw ConfigError("the order deadlocks, so sends and receives cannot be placed (see schedule lint)");
       left = progress = false;
       for (std::size_t rank = 0; rank < s_.actions.size(); ++rank) {
         if (next_[rank] == s_.actions[rank].size()) continue;
@@ -88,8 +91,10 @@ class TransferInserter {
   int rank_of(int stage) const { return s_.rank_of_stage[static_cast<std::size_t>(stage)]; }
 
   bool ready(const Action& part) const {
-    if (part.kind == ActionKind::kForward) return s_.is_first(part.stage) || forward_here_[cell(part.stage, part.microbatch)];
-    if (yields_input_grad(part.kind)) return s_.is_last(part.stage) || backward_here_[cell(part.stage, part.microbatch)];
+    if (part.kind == ActionKind::kForward)
+      return s_.is_first(part.stage) || forward_here_[cell(part.stage, part.microbatch)];
+    if (yields_input_grad(part.kind))
+      return s_.is_last(part.stage) || backward_here_[cell(part.stage, part.microbatch)];
     return true;
   }
 

@@ -4,7 +4,8 @@
 //   send / receive    : ranks take turns; whoever sends also appends the matching receive to the receiver's list, which
 //                       fixes an order that cannot deadlock; no transfer between stages on one rank
 // Overlapped pairs count as both of their parts. Idle cells are dropped.
-// Source: torch/distributed/pipelining/schedules.py at 00722e6 (_add_unshard_reshard, _add_reduce_grad, _add_send_recv).
+// Source: torch/distributed/pipelining/schedules.py at 00722e6 (_add_unshard_reshard, _add_reduce_grad,
+// _add_send_recv).
 #pragma once
 
 #include "models/schedule/schedule.h"
@@ -18,7 +19,8 @@ struct LowerOptions {
   int lookahead = 3;
 };
 
-// Requires: compute actions and idle cells only. Throws ConfigError if the order deadlocks (no transfers can be placed).
+// Requires: compute actions and idle cells only. Throws ConfigError if the order deadlocks (no transfers can be
+// placed).
 Schedule lower_schedule(const Schedule& compute, const LowerOptions& options = {});
 
 // The compute actions alone: undoes lowering, and drops idle cells.

@@ -15,7 +15,10 @@ constexpr Time kMissing = Time::ps(-1);
 class Placer {
  public:
   Placer(const Schedule& schedule, const ScheduleCosts& costs)
-      : s_(schedule), costs_(costs), next_(schedule.actions.size(), 0), free_(schedule.actions.size()),
+      : s_(schedule),
+        costs_(costs),
+        next_(schedule.actions.size(), 0),
+        free_(schedule.actions.size()),
         queued_(schedule.actions.size(), true) {
     const std::size_t cells = static_cast<std::size_t>(s_.stages) * static_cast<std::size_t>(s_.microbatches);
     forward_end_.assign(cells, kMissing);
@@ -82,9 +85,12 @@ class Placer {
         return arrival(a.stage + 1, a.stage, a.microbatch, backward_end_, backward_sent_, backward_posted_);
       }
       case ActionKind::kWeightGrad:
-      case ActionKind::kSendBackward: return backward_end_[cell(a.stage, a.microbatch)];
-      case ActionKind::kSendForward: return forward_end_[cell(a.stage, a.microbatch)];
-      default: return Time();
+      case ActionKind::kSendBackward:
+        return backward_end_[cell(a.stage, a.microbatch)];
+      case ActionKind::kSendForward:
+        return forward_end_[cell(a.stage, a.microbatch)];
+      default:
+        return Time();
     }
   }
 
@@ -92,11 +98,16 @@ class Placer {
     if (!is_plain_compute(a.kind)) return Time();
     const StageTimes& t = costs_.of(a.stage);
     switch (a.kind) {
-      case ActionKind::kForward: return t.forward;
-      case ActionKind::kInputGrad: return t.input_grad;
-      case ActionKind::kWeightGrad: return t.weight_grad;
-      case ActionKind::kBackward: return t.input_grad + t.weight_grad;
-      default: return Time();
+      case ActionKind::kForward:
+        return t.forward;
+      case ActionKind::kInputGrad:
+        return t.input_grad;
+      case ActionKind::kWeightGrad:
+        return t.weight_grad;
+      case ActionKind::kBackward:
+        return t.input_grad + t.weight_grad;
+      default:
+        return Time();
     }
   }
 
@@ -112,11 +123,22 @@ class Placer {
         backward_end_[cell(n, a.microbatch)] = end;
         if (!s_.is_first(n)) wake(n - 1);
         break;
-      case ActionKind::kSendForward: forward_sent_[cell(n, a.microbatch)] = start; wake(n + 1); break;
-      case ActionKind::kSendBackward: backward_sent_[cell(n, a.microbatch)] = start; wake(n - 1); break;
-      case ActionKind::kRecvForward: forward_posted_[cell(n, a.microbatch)] = start; break;
-      case ActionKind::kRecvBackward: backward_posted_[cell(n, a.microbatch)] = start; break;
-      default: break;
+      case ActionKind::kSendForward:
+        forward_sent_[cell(n, a.microbatch)] = start;
+        wake(n + 1);
+        break;
+      case ActionKind::kSendBackward:
+        backward_sent_[cell(n, a.microbatch)] = start;
+        wake(n - 1);
+        break;
+      case ActionKind::kRecvForward:
+        forward_posted_[cell(n, a.microbatch)] = start;
+        break;
+      case ActionKind::kRecvBackward:
+        backward_posted_[cell(n, a.microbatch)] = start;
+        break;
+      default:
+        break;
     }
   }
 

@@ -2,9 +2,9 @@
 //
 // Stages are numbered along the model. Bidirectional schedules (DualPipe) keep `chains` copies of the model: stage s of
 // chain c has the number c * stages_per_chain() + s, and chain c works on the micro-batches
-// [c * m / chains, (c + 1) * m / chains). Sequence-split schedules (Seq-1F1B) cut every micro-batch into `slices` pieces
-// that are numbered like micro-batches: piece = micro-batch * slices + slice; forward runs slices upwards, backward
-// downwards (causal attention). A stage's rank is explicit because V- and wave-shaped placements exist.
+// [c * m / chains, (c + 1) * m / chains). Sequence-split schedules (Seq-1F1B) cut every micro-batch into `slices`
+// pieces that are numbered like micro-batches: piece = micro-batch * slices + slice; forward runs slices upwards,
+// backward downwards (causal attention). A stage's rank is explicit because V- and wave-shaped placements exist.
 // Source: engine-design section 11.
 #pragma once
 
@@ -26,17 +26,18 @@ struct StageTimes {
 
 struct ScheduleSpec {
   std::string name = "1f1b";
-  int ranks = 1;         // p
-  int chunks = 1;        // v: stages per rank, where the schedule leaves a choice
-  int microbatches = 1;  // m, over both directions for bidirectional schedules
-  int group_size = 0;    // interleaved: consecutive micro-batches per chunk; 0: ranks
-  int extra_warmup = 0;  // forwards before the first backward beyond the ordinary number, on every rank
-  int slices = 2;        // seq1f1b: pieces per sequence
-  bool split_wgrad = true;  // k3: routed experts' weight gradients as a block of their own
+  int ranks = 1;                         // p
+  int chunks = 1;                        // v: stages per rank, where the schedule leaves a choice
+  int microbatches = 1;                  // m, over both directions for bidirectional schedules
+  int group_size = 0;                    // interleaved: consecutive micro-batches per chunk; 0: ranks
+  int extra_warmup = 0;                  // forwards before the first backward beyond the ordinary number, on every rank
+  int slices = 2;                        // seq1f1b: pieces per sequence
+  bool split_wgrad = true;               // k3: routed experts' weight gradients as a block of their own
   bool overlap_send_with_wgrad = false;  // k3: that block may run beside the pipeline send
-  StageTimes times;      // automatic: what the schedule is optimised for
-  std::vector<StageTimes> times_per_stage;  // automatic: overrides `times`, one entry per stage
-  double memory_limit = 0;  // automatic: activations per rank, in micro-batches of all of the rank's stages; 0: no limit
+  StageTimes times{};                      // automatic: what the schedule is optimised for
+  std::vector<StageTimes> times_per_stage{};  // automatic: overrides `times`, one entry per stage
+  double memory_limit =
+      0;  // automatic: activations per rank, in micro-batches of all of the rank's stages; 0: no limit
 };
 
 struct Schedule {

@@ -107,8 +107,10 @@ void count_activations(const Schedule& s, Timeline& t) {
       });
       if (a.kind == ActionKind::kOffload) events[r].push_back({at.end, -1});
       if (a.kind == ActionKind::kOnload) events[r].push_back({at.start, 1});
-      if (a.kind == ActionKind::kOffload && lent) events[static_cast<std::size_t>(a.other_stage)].push_back({at.end, 1});
-      if (a.kind == ActionKind::kOnload && lent) events[static_cast<std::size_t>(a.other_stage)].push_back({at.start, -1});
+      if (a.kind == ActionKind::kOffload && lent)
+        events[static_cast<std::size_t>(a.other_stage)].push_back({at.end, 1});
+      if (a.kind == ActionKind::kOnload && lent)
+        events[static_cast<std::size_t>(a.other_stage)].push_back({at.start, -1});
     }
     t.ranks[r].peak_until_input_grad = peak_input;
   }

@@ -1,5 +1,5 @@
-// Times a schedule on its own: given F, I, W and transfer durations per stage, when does every action run, how long is each
-// rank idle and why, and how many activations does it hold.
+// Times a schedule on its own: given F, I, W and transfer durations per stage, when does every action run, how long is
+// each rank idle and why, and how many activations does it hold.
 //
 // Every rank runs its actions in order. An action starts when the rank is free and its input is there: F waits for the
 // stage before, I and B for the stage behind (plus the transfer between different ranks, which runs beside compute). If
@@ -44,21 +44,21 @@ struct RankTimeline {
   Time first_start, last_end;     // of compute actions
   Time busy;
   IdleTime idle;
-  int peak_activations = 0;     // (stage, micro-batch) pairs between F and the end of W (or B), offloads deducted
+  int peak_activations = 0;       // (stage, micro-batch) pairs between F and the end of W (or B), offloads deducted
   int peak_until_input_grad = 0;  // the same counted from F to the end of I or B
   // Idle inside the rank's own span; the published bubble is the maximum over ranks.
   Time bubble() const { return last_end - first_start - busy; }
 };
 
 struct Timeline {
-  bool complete = true;          // false: deadlock, `blocked_at` tells where
-  std::vector<int> blocked_at;   // per rank: index of the action that cannot start; -1: finished
+  bool complete = true;         // false: deadlock, `blocked_at` tells where
+  std::vector<int> blocked_at;  // per rank: index of the action that cannot start; -1: finished
   Time makespan;
   std::vector<RankTimeline> ranks;
 
-  Time bubble() const;             // maximum over ranks of the idle inside the span
-  Time span() const;               // maximum over ranks of last end - first start
-  int peak_activations() const;    // maximum over ranks
+  Time bubble() const;           // maximum over ranks of the idle inside the span
+  Time span() const;             // maximum over ranks of last end - first start
+  int peak_activations() const;  // maximum over ranks
 };
 
 // Requires: costs.stages has 1 or schedule.stages entries; a schedule that lint accepts gives complete = true.

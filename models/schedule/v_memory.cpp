@@ -1,11 +1,12 @@
-// V-Min and V-Half: a V of two chunks per rank whose repeating pattern keeps activations at a third or a half of 1F1B's.
-// In steady state every rank repeats six unit slots per micro-batch: F a, F b, I b, I a at fixed offsets and two weight
-// gradients in the slots left over. The start and the end of the pattern leave holes; every action there moves to its
-// earliest free slot that keeps the activations within the pattern's own peak ("squeeze").
+// V-Min and V-Half: a V of two chunks per rank whose repeating pattern keeps activations at a third or a half of
+// 1F1B's. In steady state every rank repeats six unit slots per micro-batch: F a, F b, I b, I a at fixed offsets and
+// two weight gradients in the slots left over. The start and the end of the pattern leave holes; every action there
+// moves to its earliest free slot that keeps the activations within the pattern's own peak ("squeeze").
 //   V-Min : bubble about 2/3 of 1F1B's: 4p - 5 chunk units (4p - 7 if 3 divides p); activations floor((p + 4) / 3)
 //   V-Half: bubble about 1/2 of 1F1B's: 3p - 4 chunk units for odd p, 3p - 7 for even p >= 4; floor((p + 2) / 2)
 // for F = B = W (a chunk unit is a sixth of a rank's work per micro-batch). Other times keep the order.
-// Source: arXiv 2405.15362; sail-sg/zero-bubble-pipeline-parallelism (zbv_greedy.py: offsets; results compared with it).
+// Source: arXiv 2405.15362; sail-sg/zero-bubble-pipeline-parallelism (zbv_greedy.py: offsets; results compared with
+// it).
 #include <algorithm>
 #include <array>
 
@@ -40,7 +41,9 @@ struct Event {
 class Squeezer {
  public:
   Squeezer(const ScheduleSpec& spec, Offsets (*offsets)(int, int))
-      : p_(spec.ranks), m_(spec.microbatches), slots_(static_cast<std::size_t>(kPeriod * (m_ + 2 * p_ + 2))),
+      : p_(spec.ranks),
+        m_(spec.microbatches),
+        slots_(static_cast<std::size_t>(kPeriod * (m_ + 2 * p_ + 2))),
         taken_(static_cast<std::size_t>(p_), std::vector<char>(slots_, 0)),
         held_(static_cast<std::size_t>(p_), std::vector<int>(slots_, 0)) {
     for (auto& kind : slot_) kind.assign(static_cast<std::size_t>(p_ * m_), 0);
@@ -171,7 +174,11 @@ Schedule controllable(const ScheduleSpec& spec, Offsets (*offsets)(int, int)) {
 }
 }  // namespace
 
-Schedule generate_v_min(const ScheduleSpec& spec) { return controllable(spec, v_min_offsets); }
-Schedule generate_v_half(const ScheduleSpec& spec) { return controllable(spec, v_half_offsets); }
+Schedule generate_v_min(const ScheduleSpec& spec) {
+  return controllable(spec, v_min_offsets);
+}
+Schedule generate_v_half(const ScheduleSpec& spec) {
+  return controllable(spec, v_half_offsets);
+}
 
 }  // namespace k3sim

@@ -56,7 +56,8 @@ class Filler {
   }
   Time input_at(const Action& a) const {
     if (a.kind == ActionKind::kForward)
-      return in_.is_first(a.stage) ? Time() : arrival(a.stage - 1, a.stage, forward_end_[cell(a.stage - 1, a.microbatch)]);
+      return in_.is_first(a.stage) ? Time()
+                                   : arrival(a.stage - 1, a.stage, forward_end_[cell(a.stage - 1, a.microbatch)]);
     const Time own = forward_end_[cell(a.stage, a.microbatch)];
     if (own == kMissing || in_.is_last(a.stage)) return own;
     return arrival(a.stage + 1, a.stage, backward_end_[cell(a.stage + 1, a.microbatch)]);

@@ -1,7 +1,7 @@
 // ZB-V: two chunks per rank placed in a V, so that the rank of the first stage also holds the last one.
-// Warm-up of rank r: 2(p - r) - 1 forwards of the first chunk, r pairs (second, first), p - r times (F I W) of the second
-// chunk. Steady: F I W of the first chunk, F I W of the second. Cool-down: r pairs of input gradients, p - r times I W of
-// the first chunk, then the weight gradients that are left.
+// Warm-up of rank r: 2(p - r) - 1 forwards of the first chunk, r pairs (second, first), p - r times (F I W) of the
+// second chunk. Steady: F I W of the first chunk, F I W of the second. Cool-down: r pairs of input gradients, p - r
+// times I W of the first chunk, then the weight gradients that are left.
 //   bubble 0 when F = B = W and m >= 2p - 1, activations p (2p chunks) on every rank
 // With fewer micro-batches the surplus ones are left out, as PyTorch does; then the bubble is not zero.
 // Source: arXiv 2401.10241 section 6; torch/distributed/pipelining/schedules.py (ScheduleZBVZeroBubble).

@@ -36,7 +36,11 @@ Schedule zero_bubble(const ScheduleSpec& spec, int warmup_per_rank, int lag_per_
 }
 }  // namespace
 
-Schedule generate_zb_h1(const ScheduleSpec& spec) { return zero_bubble(spec, 1, 1); }
-Schedule generate_zb_h2(const ScheduleSpec& spec) { return zero_bubble(spec, 2, 2); }
+Schedule generate_zb_h1(const ScheduleSpec& spec) {
+  return zero_bubble(spec, 1, 1);
+}
+Schedule generate_zb_h2(const ScheduleSpec& spec) {
+  return zero_bubble(spec, 2, 2);
+}
 
 }  // namespace k3sim

@@ -1,0 +1,191 @@
+// Simulated bubbles and activation counts against the published closed forms, on uniform stages.
+// Source: engine-design section 11 (table); the papers named in models/schedule/registry.cpp.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "models/schedule/registry.h"
+#include "models/schedule/timeline.h"
+
+using namespace k3sim;
+
+namespace {
+struct Case {
+  std::string name;
+  int p, m, v;
+  int f, i, w;  // per stage, microseconds
+  int slices = 2;
+};
+
+struct Measured {
+  double bubble;  // microseconds
+  int peak;
+  double makespan;
+};
+
+Measured measure(const Case& c) {
+  ScheduleSpec spec{.name = c.name, .ranks = c.p, .chunks = c.v, .microbatches = c.m, .slices = c.slices};
+  const Schedule s = make_schedule(spec);
+  const Timeline t = time_schedule(s, {.stages = {{Time::us(c.f), Time::us(c.i), Time::us(c.w), Time()}}});
+  REQUIRE(t.complete);
+  return {t.bubble().microseconds(), t.peak_activations(), t.makespan.microseconds()};
+}
+
+// Calls check(case) for p = 2 ... 16 and m from `least(p)` to 8p (all m for small p, every p / 4 for large), for even and
+// uneven F, I, W.
+template <class Least, class Check>
+void sweep(const std::string& name, int v, Least&& least, Check&& check) {
+  const int times[][3] = {{1, 1, 1}, {10, 12, 7}, {10, 14, 10}};
+  for (int p = 2; p <= 16; ++p)
+    for (int m = least(p); m <= 8 * p; m += p <= 4 ? 1 : (p + 3) / 4)
+      for (const auto& t : times) {
+        const Case c{.name = name, .p = p, .m = m, .v = v, .f = t[0], .i = t[1], .w = t[2]};
+        CAPTURE(p);
+        CAPTURE(m);
+        check(c);
+      }
+}
+
+int from_p(int p) { return p; }
+}  // namespace
+
+TEST_CASE("gpipe: bubble (p-1)(F+B+W), activations m") {
+  sweep("gpipe", 1, from_p, [](const Case& c) {
+    const Measured got = measure(c);
+    CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i + c.w)));
+    CHECK(got.peak == c.m);
+  });
+}
+
+TEST_CASE("1f1b: bubble (p-1)(F+B+W), activations p on the first rank") {
+  sweep("1f1b", 1, from_p, [](const Case& c) {
+    const Measured got = measure(c);
+    CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i + c.w)));
+    CHECK(got.peak == c.p);
+  });
+}
+
+TEST_CASE("bpipe: bubble of 1f1b, activations ceil((p+2)/2) instead of p") {
+  sweep("bpipe", 1, from_p, [](const Case& c) {
+    const Measured got = measure(c);
+    CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i + c.w)));
+    CHECK(got.peak == (c.p + 3) / 2);
+  });
+}
+
+TEST_CASE("interleaved: bubble (p-1)(F+B+W)/v, activations 2(p-1) + (v-1)p + 1 chunks once m exceeds p") {
+  for (int v : {2, 3})
+    sweep("interleaved", v, from_p, [&](const Case& c) {
+      if (c.m % c.p != 0) return;  // uneven last groups have no closed form
+      const Measured got = measure(c);
+      CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i + c.w)));  // chunk times: the division by v is in them
+      CHECK(got.peak == std::min(c.m * v, 2 * (c.p - 1) + (v - 1) * c.p + 1));
+    });
+}
+
+TEST_CASE("looped_bfs: bubble of interleaved, activations m v chunks") {
+  sweep("looped_bfs", 2, from_p, [](const Case& c) {
+    const Measured got = measure(c);
+    CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i + c.w)));
+    CHECK(got.peak == 2 * c.m);
+  });
+}
+
+TEST_CASE("zb_h1: bubble (p-1)(F+B-W), activations p") {
+  sweep("zb_h1", 1, from_p, [](const Case& c) {
+    const Measured got = measure(c);
+    CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i - c.w)));
+    CHECK(got.peak == c.p);
+  });
+}
+
+TEST_CASE("zb_h2: bubble (p-1)(F+B-2W), activations 2p-1, from m = 2p-1") {
+  sweep("zb_h2", 1, [](int p) { return 2 * p - 1; }, [](const Case& c) {
+    const Measured got = measure(c);
+    CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i - 2 * c.w)));
+    CHECK(got.peak == 2 * c.p - 1);
+  });
+}
+
+TEST_CASE("zb_v: no bubble for F = B = W from m = 2p-1, activations p as 1f1b") {
+  sweep("zb_v", 1, [](int p) { return 2 * p - 1; }, [](const Case& c) {
+    const Measured got = measure(c);
+    if (c.f == c.i && c.i == c.w) CHECK(got.bubble == doctest::Approx(0.0));
+    CHECK(got.peak == 2 * c.p);  // chunks; two per rank
+  });
+}
+
+TEST_CASE("v_half and v_min: results of the published scheduler for F = B = W") {
+  for (int p = 2; p <= 16; ++p)
+    for (int m : {2 * p, 3 * p, 8 * p}) {
+      const Measured half = measure({.name = "v_half", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
+      const Measured min = measure({.name = "v_min", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
+      CAPTURE(p);
+      if (p >= 3) CHECK(half.bubble == doctest::Approx(p % 2 == 0 ? 3 * p - 7 : 3 * p - 4));
+      CHECK(min.bubble == doctest::Approx(p % 3 == 0 ? 4 * p - 7 : 4 * p - 5));
+      CHECK(half.peak == 2 * ((p + 2) / 2));
+      CHECK(min.peak == 2 * ((p + 4) / 3));
+    }
+}
+
+TEST_CASE("dualpipe: bubble (p/2-1)(F&B + Bfull - 3W) for F = B = W, activations p+1") {
+  sweep("dualpipe", 1, [](int p) { return 2 * p; }, [](const Case& c) {
+    if (c.p % 2 != 0 || c.m % 2 != 0) return;
+    const Measured got = measure(c);
+    const double published = (c.p / 2 - 1) * ((c.f + c.i + c.w) + (c.i + c.w) - 3 * c.w);
+    if (c.f == c.i && c.i == c.w)
+      CHECK(got.bubble == doctest::Approx(published));
+    else
+      CHECK(got.bubble <= published + 1e-6);
+    CHECK(got.peak == c.p + 1);
+  });
+}
+
+TEST_CASE("dualpipe_v: the same bubble on half the ranks") {
+  sweep("dualpipe_v", 1, [](int p) { return 2 * p; }, [](const Case& c) {
+    const Measured got = measure(c);
+    const double published = (c.p - 1) * ((c.f + c.i + c.w) + (c.i + c.w) - 3 * c.w);
+    if (c.f == c.i && c.i == c.w)
+      CHECK(got.bubble == doctest::Approx(published));
+    else
+      CHECK(got.bubble <= published + 1e-6);
+    CHECK(got.peak == 2 * c.p + 1);
+  });
+}
+
+TEST_CASE("hanayo: one wave and m = p leave 4(p-1) chunk times when B = 2F, more waves leave less per rank work") {
+  for (int p = 2; p <= 16; ++p) {
+    const Case one{.name = "hanayo", .p = p, .m = p, .v = 1, .f = 1, .i = 1, .w = 1};
+    CAPTURE(p);
+    CHECK(measure(one).bubble == doctest::Approx(4 * (p - 1)));
+    Case two = one;
+    two.v = 2;
+    if (p % 2 == 0) CHECK(measure(two).bubble == doctest::Approx(4 * (p - 1) + 2 * (p - 2)));
+    CHECK(measure(two).bubble / 2 <= measure(one).bubble);  // a chunk is half as long with two waves
+    for (int m : {2 * p, 4 * p, 8 * p}) {
+      Case more = one;
+      more.m = m;
+      CHECK(measure(more).bubble < 6 * (p - 1));  // 1F1B's, in the same chunk times
+      CHECK(measure(more).peak <= (5 * p + 1) / 2);
+    }
+  }
+}
+
+TEST_CASE("seq1f1b: bubble (p-1)(F+B+W)/k in slice times, activations p-1+k slices") {
+  for (int k : {1, 2, 4})
+    sweep("seq1f1b", 1, from_p, [&](Case c) {
+      c.slices = k;
+      const Measured got = measure(c);
+      CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i + c.w)));
+      CHECK(got.peak == std::min(c.m * k, c.p - 1 + k));
+    });
+}
+
+TEST_CASE("k3: the split weight gradients leave the cool-down, bubble (p-1)(F+I)/v") {
+  sweep("k3", 4, from_p, [](const Case& c) {
+    if (c.m % c.p != 0) return;
+    const Measured got = measure(c);
+    CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i)));
+    CHECK(got.peak == std::min(4 * c.m, 2 * (c.p - 1) + 3 * c.p + 1));
+  });
+}
