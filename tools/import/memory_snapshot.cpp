@@ -145,7 +145,6 @@ class PickleForm {
   MemorySnapshot read(int device) {
     MemorySnapshot snapshot;
     snapshot.file = file_;
-    snapshot.knows_requested = true;
     if (doc_.kind(doc_.root()) != Kind::kDict) fail(file_, {}, "not a memory snapshot: the pickle holds no dictionary");
     if (device < 0) device = busiest_device();
     snapshot.alloc_conf = settings();

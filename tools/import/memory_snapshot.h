@@ -46,7 +46,6 @@ struct MemorySnapshot {
   std::optional<Bytes> peak_allocated;  // process statistics, when the file has them
   std::optional<Bytes> peak_reserved;
   std::size_t private_pool_segments = 0;  // segments of CUDA-graph pools, which the emulation does not separate
-  bool knows_requested = false;           // blocks carry their size before rounding
 };
 
 // `device`: index of the GPU in a pickle; negative: the one with the longest trace.

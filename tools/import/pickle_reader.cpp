@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -57,15 +57,16 @@ class PickleMachine {
   void push(Kind kind, std::int64_t number = 0) { stack_.push_back(add(kind, number)); }
   void push_container(Kind kind, std::vector<Id> items = {}) {
     const Id id = add(kind);
-    doc_.values_[id].container = static_cast<std::uint32_t>(doc_.containers_.size());
+    doc_.values_[id].extent = static_cast<std::uint32_t>(doc_.containers_.size());
     doc_.containers_.push_back(std::move(items));
     stack_.push_back(id);
   }
   void push_text(Kind kind, std::uint64_t length) {
     if (length > doc_.bytes_.size()) fail("the pickle is truncated");
+    if (length > 0xffffffffU) fail("a text of more than 4 GiB");
     need(static_cast<std::size_t>(length));
     const Id id = add(kind, static_cast<std::int64_t>(at_));
-    doc_.values_[id].length = static_cast<std::int64_t>(length);
+    doc_.values_[id].extent = static_cast<std::uint32_t>(length);
     at_ += static_cast<std::size_t>(length);
     stack_.push_back(id);
   }
@@ -108,7 +109,7 @@ class PickleMachine {
     const Id id = top();
     if (doc_.values_[id].kind != kind) fail("the pickle adds elements to a value that holds none");
     if (kind == Kind::kDict && items.size() % 2 != 0) fail("the pickle stores a key without a value");
-    auto& into = doc_.containers_[doc_.values_[id].container];
+    auto& into = doc_.containers_[doc_.values_[id].extent];
     into.insert(into.end(), items.begin(), items.end());
   }
   void memoize(std::uint64_t slot) {
@@ -159,12 +160,9 @@ class PickleMachine {
       case 0x8b:
         push_long(take(4));
         return true;
-      case 'G': {  // big-endian
-        const std::uint64_t little = take(8);
-        push(Kind::kReal);
-        doc_.values_[stack_.back()].real = std::bit_cast<double>(__builtin_bswap64(little));
+      case 'G':  // big-endian
+        push(Kind::kReal, static_cast<std::int64_t>(__builtin_bswap64(take(8))));
         return true;
-      }
       default:
         return false;
     }
@@ -334,7 +332,7 @@ PickleDocument PickleDocument::parse(std::string bytes, const std::string& file)
 
 std::string_view PickleDocument::text(Id id) const {
   const Value& v = values_[id];
-  return std::string_view(bytes_).substr(static_cast<std::size_t>(v.number), static_cast<std::size_t>(v.length));
+  return std::string_view(bytes_).substr(static_cast<std::size_t>(v.number), v.extent);
 }
 
 std::optional<PickleDocument::Id> PickleDocument::find(Id dict, std::string_view key) const {

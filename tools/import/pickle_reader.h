@@ -6,6 +6,7 @@
 // Lib/pickletools.py (opcode table), PEP 307, PEP 3154, PEP 574.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,22 +31,20 @@ class PickleDocument {
   Id root() const { return root_; }
   Kind kind(Id id) const { return values_[id].kind; }
   bool is_sequence(Id id) const { return kind(id) == Kind::kList || kind(id) == Kind::kTuple; }
-  std::int64_t integer(Id id) const { return values_[id].number; }  // kInteger, kBool
-  double real(Id id) const { return values_[id].real; }             // kReal
-  std::string_view text(Id id) const;                               // kText, kBytes
+  std::int64_t integer(Id id) const { return values_[id].number; }                // kInteger, kBool
+  double real(Id id) const { return std::bit_cast<double>(values_[id].number); }  // kReal
+  std::string_view text(Id id) const;                                             // kText, kBytes
   // Elements of a list, tuple or set; keys and values in turn of a dictionary.
-  const std::vector<Id>& items(Id id) const { return containers_[values_[id].container]; }
+  const std::vector<Id>& items(Id id) const { return containers_[values_[id].extent]; }
   // Last value stored under this text key. Requires: a dictionary.
   std::optional<Id> find(Id dict, std::string_view key) const;
 
  private:
   friend class PickleMachine;
   struct Value {
+    std::int64_t number = 0;   // integer, bits of a real, or offset of a text
+    std::uint32_t extent = 0;  // length of a text, or index of a container
     Kind kind = Kind::kNone;
-    std::uint32_t container = 0;
-    std::int64_t number = 0;  // integer; or offset of text
-    std::int64_t length = 0;  // of text
-    double real = 0;
   };
   PickleDocument() = default;
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -43,7 +44,7 @@ std::string describe(const MemorySegment& s, std::size_t blocks_from) {
     const char* state = b.state == BlockState::kInactive    ? "inactive"
                         : b.state == BlockState::kAllocated ? "active_allocated"
                                                             : "active_awaiting_free";
-    text += fmt::format(", block {} of size {} requested {} {}", blocks_from, b.size, b.requested, state);
+    text += fmt::format(", block {} of size {} {}", blocks_from, b.size, state);
   }
   return text;
 }
@@ -210,15 +211,11 @@ class Replay {
     }
   }
 
-  std::size_t first_different_block(const MemorySegment& a, const MemorySegment& b) const {
+  // Requested sizes are not compared here: the trace's events carry them.
+  static std::size_t first_different_block(const MemorySegment& a, const MemorySegment& b) {
+    const std::size_t n = std::min(a.blocks.size(), b.blocks.size());
     std::size_t i = 0;
-    for (; i < std::min(a.blocks.size(), b.blocks.size()); ++i) {
-      const SegmentBlock& x = a.blocks[i];
-      const SegmentBlock& y = b.blocks[i];
-      const bool requested =
-          !snapshot_.knows_requested || x.state == BlockState::kInactive || x.requested == y.requested;
-      if (x.size != y.size || x.state != y.state || !requested) break;
-    }
+    while (i < n && a.blocks[i].size == b.blocks[i].size && a.blocks[i].state == b.blocks[i].state) ++i;
     return i;
   }
 
