@@ -82,9 +82,9 @@ std::string draw_rank(const Schedule& s, std::size_t rank, const Timeline& t, co
 
 std::string draw_text(const Schedule& s, const Timeline& t, const DrawOptions& options) {
   const std::int64_t span = std::max<std::int64_t>(1, t.makespan.picoseconds());
-  const std::int64_t unit = span / std::max<std::int64_t>(1, shortest_action(t, s).picoseconds()) + 1;
   constexpr std::int64_t kColumnsPerAction = 3;
-  const Scale scale{span, std::min<std::int64_t>(options.width, unit * kColumnsPerAction)};
+  const std::int64_t wanted = span * kColumnsPerAction / std::max<std::int64_t>(1, shortest_action(t, s).picoseconds());
+  const Scale scale{span, std::clamp<std::int64_t>(wanted, 1, options.width)};
   std::string out;
   for (std::size_t r = 0; r < s.actions.size(); ++r)
     out += fmt::format("{:>4} |{}\n", r, draw_rank(s, r, t, scale, options.colour));

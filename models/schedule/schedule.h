@@ -34,7 +34,7 @@ struct ScheduleSpec {
   int slices = 2;                        // seq1f1b: pieces per sequence
   bool split_wgrad = true;               // k3: routed experts' weight gradients as a block of their own
   bool overlap_send_with_wgrad = false;  // k3: that block may run beside the pipeline send
-  StageTimes times{};                      // automatic: what the schedule is optimised for
+  StageTimes times{};                    // automatic: what the schedule is optimised for
   std::vector<StageTimes> times_per_stage{};  // automatic: overrides `times`, one entry per stage
   double memory_limit =
       0;  // automatic: activations per rank, in micro-batches of all of the rank's stages; 0: no limit

@@ -31,8 +31,8 @@ Measured measure(const Case& c) {
   return {t.bubble().microseconds(), t.peak_activations(), t.makespan.microseconds()};
 }
 
-// Calls check(case) for p = 2 ... 16 and m from `least(p)` to 8p (all m for small p, every p / 4 for large), for even and
-// uneven F, I, W.
+// Calls check(case) for p = 2 ... 16 and m from `least(p)` to 8p (all m for small p, every p / 4 for large), for even
+// and uneven F, I, W.
 template <class Least, class Check>
 void sweep(const std::string& name, int v, Least&& least, Check&& check) {
   const int times[][3] = {{1, 1, 1}, {10, 12, 7}, {10, 14, 10}};
@@ -46,7 +46,9 @@ void sweep(const std::string& name, int v, Least&& least, Check&& check) {
       }
 }
 
-int from_p(int p) { return p; }
+int from_p(int p) {
+  return p;
+}
 }  // namespace
 
 TEST_CASE("gpipe: bubble (p-1)(F+B+W), activations m") {
@@ -100,19 +102,23 @@ TEST_CASE("zb_h1: bubble (p-1)(F+B-W), activations p") {
 }
 
 TEST_CASE("zb_h2: bubble (p-1)(F+B-2W), activations 2p-1, from m = 2p-1") {
-  sweep("zb_h2", 1, [](int p) { return 2 * p - 1; }, [](const Case& c) {
-    const Measured got = measure(c);
-    CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i - 2 * c.w)));
-    CHECK(got.peak == 2 * c.p - 1);
-  });
+  sweep(
+      "zb_h2", 1, [](int p) { return 2 * p - 1; },
+      [](const Case& c) {
+        const Measured got = measure(c);
+        CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i - 2 * c.w)));
+        CHECK(got.peak == 2 * c.p - 1);
+      });
 }
 
 TEST_CASE("zb_v: no bubble for F = B = W from m = 2p-1, activations p as 1f1b") {
-  sweep("zb_v", 1, [](int p) { return 2 * p - 1; }, [](const Case& c) {
-    const Measured got = measure(c);
-    if (c.f == c.i && c.i == c.w) CHECK(got.bubble == doctest::Approx(0.0));
-    CHECK(got.peak == 2 * c.p);  // chunks; two per rank
-  });
+  sweep(
+      "zb_v", 1, [](int p) { return 2 * p - 1; },
+      [](const Case& c) {
+        const Measured got = measure(c);
+        if (c.f == c.i && c.i == c.w) CHECK(got.bubble == doctest::Approx(0.0));
+        CHECK(got.peak == 2 * c.p);  // chunks; two per rank
+      });
 }
 
 TEST_CASE("v_half and v_min: results of the published scheduler for F = B = W") {
@@ -129,28 +135,32 @@ TEST_CASE("v_half and v_min: results of the published scheduler for F = B = W") 
 }
 
 TEST_CASE("dualpipe: bubble (p/2-1)(F&B + Bfull - 3W) for F = B = W, activations p+1") {
-  sweep("dualpipe", 1, [](int p) { return 2 * p; }, [](const Case& c) {
-    if (c.p % 2 != 0 || c.m % 2 != 0) return;
-    const Measured got = measure(c);
-    const double published = (c.p / 2 - 1) * ((c.f + c.i + c.w) + (c.i + c.w) - 3 * c.w);
-    if (c.f == c.i && c.i == c.w)
-      CHECK(got.bubble == doctest::Approx(published));
-    else
-      CHECK(got.bubble <= published + 1e-6);
-    CHECK(got.peak == c.p + 1);
-  });
+  sweep(
+      "dualpipe", 1, [](int p) { return 2 * p; },
+      [](const Case& c) {
+        if (c.p % 2 != 0 || c.m % 2 != 0) return;
+        const Measured got = measure(c);
+        const double published = (c.p / 2 - 1) * ((c.f + c.i + c.w) + (c.i + c.w) - 3 * c.w);
+        if (c.f == c.i && c.i == c.w)
+          CHECK(got.bubble == doctest::Approx(published));
+        else
+          CHECK(got.bubble <= published + 1e-6);
+        CHECK(got.peak == c.p + 1);
+      });
 }
 
 TEST_CASE("dualpipe_v: the same bubble on half the ranks") {
-  sweep("dualpipe_v", 1, [](int p) { return 2 * p; }, [](const Case& c) {
-    const Measured got = measure(c);
-    const double published = (c.p - 1) * ((c.f + c.i + c.w) + (c.i + c.w) - 3 * c.w);
-    if (c.f == c.i && c.i == c.w)
-      CHECK(got.bubble == doctest::Approx(published));
-    else
-      CHECK(got.bubble <= published + 1e-6);
-    CHECK(got.peak == 2 * c.p + 1);
-  });
+  sweep(
+      "dualpipe_v", 1, [](int p) { return 2 * p; },
+      [](const Case& c) {
+        const Measured got = measure(c);
+        const double published = (c.p - 1) * ((c.f + c.i + c.w) + (c.i + c.w) - 3 * c.w);
+        if (c.f == c.i && c.i == c.w)
+          CHECK(got.bubble == doctest::Approx(published));
+        else
+          CHECK(got.bubble <= published + 1e-6);
+        CHECK(got.peak == 2 * c.p + 1);
+      });
 }
 
 TEST_CASE("hanayo: one wave and m = p leave 4(p-1) chunk times when B = 2F, more waves leave less per rank work") {
