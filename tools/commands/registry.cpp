@@ -6,12 +6,14 @@
 
 namespace k3sim {
 
+void add_validate_command(CLI::App& app, CommandContext& context);
 void add_schema_command(CLI::App& app, CommandContext& context);
 void add_moonep_command(CLI::App& app, CommandContext& context);
 
 void add_all_commands(CLI::App& app, CommandContext& context) {
   using AddCommand = void (*)(CLI::App&, CommandContext&);
   constexpr AddCommand kCommands[] = {
+      add_validate_command,
       add_schema_command,
       add_moonep_command,
   };

@@ -1,0 +1,110 @@
+// k3sim validate: predictions against published measurements, and how wrong they are.
+// Source: product-spec sections 2, 6, 7.
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <thread>
+
+#include "models/config/data_files.h"
+#include "tools/commands/command.h"
+#include "tools/commands/text_table.h"
+#include "tools/validation/model_validation.h"
+
+namespace k3sim {
+
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string kind = "model";
+  int threads = 0;
+};
+
+using Rows = std::vector<const ValidationRow*>;
+
+nlohmann::ordered_json to_json(const ValidationRow& r) {
+  nlohmann::ordered_json j{{"id", r.id}, {"group", r.group}, {"tier", r.tier}, {"family", r.family}, {"kind", r.kind},
+                           {"status", r.status}, {"reason", r.reason}, {"metric", r.metric}};
+  const bool done = r.status == "predicted";
+  j["measured"] = done ? nlohmann::ordered_json(r.measured) : nullptr;
+  j["predicted"] = done ? nlohmann::ordered_json(r.predicted) : nullptr;
+  j["error_pct"] = done ? nlohmann::ordered_json(r.error_pct()) : nullptr;
+  j["assumptions"] = r.assumptions;
+  return j;
+}
+
+nlohmann::ordered_json to_json(const ErrorSummary& s) {
+  return {{"predicted", s.predicted}, {"skipped", s.skipped}, {"median_abs_error_pct", s.median_abs},
+          {"p90_abs_error_pct", s.p90_abs}, {"mean_abs_error_pct", s.mean_abs}, {"bias_pct", s.bias}};
+}
+
+void print_groups(std::ostream& out, const Rows& rows, const std::string& title,
+                  const std::function<std::string(const ValidationRow&)>& key) {
+  std::map<std::string, Rows> groups;
+  for (const ValidationRow* r : rows) groups[key(*r)].push_back(r);
+  TextTable table({title, "predicted", "skipped", "median %", "p90 %", "bias %"});
+  for (const auto& [name, members] : groups) {
+    const ErrorSummary s = summarize_errors(members);
+    table.add({name, fmt::format("{}", s.predicted), fmt::format("{}", s.skipped), fmt::format("{:.1f}", s.median_abs),
+               fmt::format("{:.1f}", s.p90_abs), fmt::format("{:+.1f}", s.bias)});
+  }
+  out << table.to_text() << "\n";
+}
+
+void print_text(std::ostream& out, const Rows& rows) {
+  print_groups(out, rows, "kind", [](const ValidationRow& r) { return r.kind; });
+  Rows steps;
+  for (const ValidationRow* r : rows)
+    if (r->kind == "model") steps.push_back(r);
+  print_groups(out, steps, "source", [](const ValidationRow& r) { return r.group; });
+  print_groups(out, steps, "tier", [](const ValidationRow& r) { return r.tier; });
+  print_groups(out, steps, "type", [](const ValidationRow& r) { return r.moe ? "MoE" : "dense"; });
+  print_groups(out, steps, "gpu", [](const ValidationRow& r) { return r.gpu; });
+  print_groups(out, steps, "size", [](const ValidationRow& r) { return r.size_class; });
+  std::map<std::string, int> reasons;
+  for (const ValidationRow* r : steps)
+    if (r->status == "skipped") ++reasons[r->reason];
+  for (const auto& [why, n] : reasons) out << fmt::format("skipped {:4}  {}\n", n, why);
+}
+
+int run(const Options& o, CommandContext& context) {
+  std::vector<std::string> files = o.files;
+  if (files.empty()) files.push_back(data_path("scenarios/validation/cases.yaml"));
+  std::vector<Case> cases;
+  for (const std::string& f : files)
+    for (Case& c : load_cases(f)) cases.push_back(std::move(c));
+  const int threads = o.threads > 0 ? o.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const std::vector<ValidationRow> all = validate_cases(cases, threads);
+  Rows rows;
+  for (const ValidationRow& r : all)
+    if (o.kind == "model" || r.kind == o.kind) rows.push_back(&r);
+  if (!context.json) return print_text(context.out, rows), 0;
+  nlohmann::ordered_json j{{"cases", nlohmann::ordered_json::array()}};
+  Rows steps;
+  for (const ValidationRow* r : rows) {
+    j["cases"].push_back(to_json(*r));
+    if (o.kind == "memory" || r->kind == "model") steps.push_back(r);
+  }
+  j["summary"] = to_json(summarize_errors(steps));
+  context.out << j.dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app, CommandContext& context) {
+  auto o = std::make_shared<Options>();
+  CLI::App* c = add_command(app, "validate", "predictions against published measurements", "k3sim validate --json");
+  c->add_option("cases", o->files, "case files (default: the shipped validation/cases.yaml)");
+  c->add_option("--kind", o->kind, "model, memory, kernel, stack, step or collective");
+  c->add_option("--threads", o->threads, "worker threads (default: all cores)");
+  add_json_flag(*c, context);
+  c->callback([o, &context] { context.exit_code = run(*o, context); });
+}
+
+}  // namespace k3sim

@@ -1,0 +1,250 @@
+#include "tools/validation/case_scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace k3sim {
+
+namespace {
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool starts(const std::string& text, const char* part) { return text.rfind(part, 0) == 0; }
+
+std::string lower(std::string s) {
+  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return s;
+}
+
+// Number behind a word, for example "FSDP=128" or "(size 8)"; 0 when there is none.
+int number_after(const std::string& text, const char* word) {
+  const std::size_t at = text.find(word);
+  if (at == std::string::npos) return 0;
+  const std::size_t digit = text.find_first_of("0123456789", at);
+  return digit == std::string::npos ? 0 : std::stoi(text.substr(digit));
+}
+
+class Mapper {
+ public:
+  explicit Mapper(const Case& c) : c_(c) {}
+
+  CaseScenario map() {
+    if (!possible()) return std::move(out_);
+    s_.name = c_.id;
+    s_.model = case_model(c_);
+    cluster();
+    if (out_.reason.empty()) parallel();
+    if (out_.reason.empty()) batch();
+    if (!out_.reason.empty()) return std::move(out_);
+    schedule();
+    activation();
+    optimizer();
+    precision();
+    moe();
+    overlap();
+    out_.scenario = std::move(s_);
+    return std::move(out_);
+  }
+
+ private:
+  void refuse(std::string why) { out_.reason = std::move(why); }
+  void assume(std::string what) { out_.assumptions.push_back(std::move(what)); }
+
+  bool possible() {
+    const CaseModel& m = c_.model;
+    if (c_.task == "lora") refuse("LoRA fine-tuning is not modelled");
+    if (!m.hybrid.empty()) refuse("hybrid architecture (" + m.hybrid + ") is not modelled");
+    if (m.note == "single transformer layer timing") refuse("times one layer, not a step");
+    if (m.layers == 0 || m.hidden == 0 || m.vocab == 0) refuse("model dimensions are not stated");
+    if (!c_.gbs) refuse("global batch size is not stated");
+    if (c_.measured.gpu_hours) refuse("whole-run GPU hours, no step time");
+    if (c_.measured.iteration_ms && !c_.mbs) refuse("an iteration is one micro-batch of unstated size");
+    if (gpu_profile_name(c_.gpu).empty()) refuse("no hardware profile for GPU '" + c_.gpu + "'");
+    return out_.reason.empty();
+  }
+
+  void cluster() {
+    ClusterConfig& k = s_.cluster;
+    k.gpu = gpu_profile_name(c_.gpu);
+    k.gpus_per_node = std::min(c_.gpus_per_node, c_.gpus);
+    if (c_.gpus % k.gpus_per_node != 0)
+      return refuse(fmt::format("{} GPUs do not fill nodes of {}", c_.gpus, k.gpus_per_node));
+    k.nodes = c_.gpus / k.gpus_per_node;
+    k.nic_override = network_per_gpu(c_);
+    const bool ethernet = has(c_.internode, "RoCE");
+    k.fabric = has(c_.internode, "EFA") ? "efa_400g" : ethernet ? "roce_leaf_spine_400g" : "rail_fat_tree_400g";
+    if (k.nodes > 1 && !k.nic_override) assume("inter-node network not stated: 400 Gbit/s per GPU");
+    if (has(c_.intranode, "NVL72") && k.gpu.rfind("gb", 0) == 0) k.gpus_per_node = std::min(c_.gpus, 72);
+    if (c_.gpus % k.gpus_per_node != 0) k.gpus_per_node = std::min(c_.gpus_per_node, c_.gpus);
+    k.nodes = c_.gpus / k.gpus_per_node;
+    s_.software = software_profile_name(c_);
+  }
+
+  void parallel() {
+    const CaseParallel& p = c_.parallel;
+    ParallelConfig& k = s_.parallel;
+    k.tp = p.tp.value_or(1);
+    k.pp = p.pp.value_or(1);
+    k.vpp = std::max(1, p.vpp.value_or(1));
+    k.cp = p.cp.value_or(1);
+    k.ep = p.ep.value_or(1);
+    // Megatron without expert tensor parallelism stated splits experts over tp when tp x ep is laid out together.
+    k.etp = p.etp.value_or(1);
+    if (k.pp == 1) k.vpp = 1;
+    if (!p.tp || !p.pp) assume("tp or pp not stated: 1");
+    const int model_parallel = k.tp * k.pp * k.cp;
+    if (c_.gpus % model_parallel != 0)
+      return refuse(fmt::format("{} GPUs are not a multiple of tp x pp x cp = {}", c_.gpus, model_parallel));
+    k.dp = c_.gpus / model_parallel;
+    if (k.tp * k.cp * k.dp % (k.ep * k.etp) != 0)
+      return refuse(fmt::format("ep {} x etp {} does not divide the {} ranks of a stage", k.ep, k.etp,
+                                k.tp * k.cp * k.dp));
+    k.sequence_parallel = p.sequence_parallel != "false" && p.sequence_parallel != "False";
+    const auto layers = static_cast<int>(s_.model.layers.size());
+    if (k.pp * k.vpp > layers) return refuse(fmt::format("{} model chunks but {} layers", k.pp * k.vpp, layers));
+    if (has(c_.model.note, "first and last stage hold one layer fewer")) lighter_ends(layers);
+  }
+
+  void lighter_ends(int layers) {
+    ParallelConfig& k = s_.parallel;
+    const int chunks = k.pp * k.vpp;
+    if ((layers + 2) % chunks != 0 || chunks < 2) return;
+    k.stage_layers.assign(static_cast<std::size_t>(chunks), (layers + 2) / chunks);
+    --k.stage_layers.front();
+    --k.stage_layers.back();
+    if (std::min(k.stage_layers.front(), k.stage_layers.back()) < 0) k.stage_layers.clear();
+  }
+
+  void batch() {
+    BatchConfig& b = s_.batch;
+    b.sequence = c_.model.sequence;
+    b.global_sequences = static_cast<std::int64_t>(*c_.gbs);
+    const std::int64_t per_replica = b.global_sequences / s_.parallel.dp;
+    if (per_replica * s_.parallel.dp != b.global_sequences || per_replica == 0)
+      return refuse(fmt::format("global batch {} is not a multiple of dp {}", b.global_sequences, s_.parallel.dp));
+    if (c_.mbs) {
+      b.micro_batch = static_cast<std::int64_t>(*c_.mbs);
+    } else if (c_.grad_accum && *c_.grad_accum > 0) {
+      b.micro_batch = std::max<std::int64_t>(1, per_replica / static_cast<std::int64_t>(*c_.grad_accum));
+    } else if (s_.parallel.pp == 1 && c_.local_batch) {
+      b.micro_batch = static_cast<std::int64_t>(*c_.local_batch);
+    } else {
+      b.micro_batch = 1;
+      assume("micro-batch not stated: 1");
+    }
+    if (b.micro_batch < 1 || per_replica % b.micro_batch != 0)
+      refuse(fmt::format("{} sequences per replica are not a multiple of micro-batch {}", per_replica, b.micro_batch));
+  }
+
+  void schedule() {
+    struct Alias {
+      const char *text, *name;
+    };
+    constexpr Alias kAliases[] = {{"zb-1p", "zb_h1"}, {"zb-2p", "zb_h2"}, {"zb-v", "zb_v"}, {"v-zb", "zb_v"},
+                                  {"v-half", "v_half"}, {"v-min", "v_min"}, {"dualpipe", "dualpipe"}};
+    const std::string text = lower(c_.schedule);
+    for (const Alias& a : kAliases)
+      if (starts(text, a.text)) s_.schedule.name = a.name;
+    if (s_.parallel.vpp > 1 && s_.schedule.name == "1f1b") {
+      s_.schedule.name = "interleaved";
+      const std::int64_t m = s_.batch.global_sequences / s_.parallel.dp / s_.batch.micro_batch;
+      if (m % s_.parallel.pp != 0) s_.schedule.name = "looped_bfs";
+    }
+    if (s_.schedule.name.find('v') != std::string::npos && s_.schedule.name != "interleaved") s_.parallel.vpp = 2;
+  }
+
+  void activation() {
+    ActivationConfig& a = s_.activation;
+    const std::string r = lower(c_.recompute);
+    if (starts(r, "full") || starts(r, "activation checkpointing on")) {
+      a.policy = "full";
+    } else if (starts(r, "selective (fraction") || starts(r, "selective (every 2nd")) {
+      a.policy = "full";
+      a.recompute_fraction = 0.5;
+      assume("selective over a fraction of the blocks: every second layer");
+    } else if (starts(r, "selective: ") || starts(r, "rmsnorm, mla up")) {
+      a.policy = "none";
+      modules(r);
+    } else if (has(r, "maxtext remat") || has(r, "paxml") || has(r, "selective (op level)") ||
+               has(r, "selective per-op")) {
+      a.recompute = {"norm", "activation"};
+      if (has(r, "mlp recomputed") || has(r, "gate/up recomputed") || has(r, "only qkv")) a.recompute = {"norm", "activation", "ffn_up"};
+    } else if (starts(r, "selective")) {
+      a.policy = "selective";
+    } else if (r.empty() || starts(r, "not stated")) {
+      assume("recompute not stated: none");
+    }
+  }
+
+  void modules(const std::string& r) {
+    std::vector<std::string>& m = s_.activation.recompute;
+    if (has(r, "norm")) m.push_back("norm");
+    if (has(r, "act") || has(r, "swiglu")) m.insert(m.end(), {"activation", "expert_activation"});
+    if (has(r, "mla_up_proj") || has(r, "mla up")) m.push_back("mla_up_proj");
+    if (has(r, "mlp")) m.insert(m.end(), {"ffn_up", "activation", "ffn_down"});
+    if (has(r, "shared_expert")) m.insert(m.end(), {"shared_up", "shared_activation", "shared_down"});
+    if (has(r, ", moe") && !has(r, "moe_act")) m.insert(m.end(), {"dispatch", "expert_up", "expert_activation"});
+  }
+
+  void optimizer() {
+    OptimizerConfig& o = s_.optimizer;
+    const std::string& text = c_.parallel.optimizer;
+    const std::string t = lower(text);
+    o.zero = 0;
+    if (t == "true" || starts(t, "zero-1") || starts(t, "zero-2")) o.zero = 1;
+    if (has(t, "fsdp") || has(t, "zero-3") || has(t, "hsdp")) o.zero = 3;
+    if (has(t, "shard_grad_op") || has(t, "no reshard")) o.reshard_after_forward = false;
+    if (has(t, "zero-0") || has(t, "none")) o.zero = 0;
+    if (has(t, "within")) o.shard_group = number_after(t, "within");
+    if (has(t, "size ")) o.shard_group = number_after(t, "size ");
+    if (has(t, "fsdp=")) o.shard_group = number_after(t, "fsdp=");
+    if (starts(t, "hsdp")) o.shard_group = s_.cluster.gpus_per_node;
+    o.shard_group = std::min(o.shard_group, s_.parallel.dp * s_.parallel.cp);
+    if (o.zero == 3 && s_.parallel.pp > 1) o.reshard_after_forward = false;
+    if (has(lower(c_.precision), "pure")) o.gradient_bytes = Bytes(2), o.state_bytes = Bytes(4);
+    if (text.empty()) assume("optimizer sharding not stated: none");
+  }
+
+  void precision() {
+    const std::string p = lower(c_.precision);
+    PrecisionConfig& k = s_.precision;
+    if (starts(p, "mxfp8") || has(p, "fp8-mx")) k.compute = "mxfp8";
+    else if (has(p, "1x128") || has(p, "blockwise")) k.compute = "fp8_block";
+    else if (starts(p, "fp8")) k.compute = "fp8";
+    else if (starts(p, "nvfp4")) k.compute = "nvfp4";
+    else if (starts(p, "fp16")) k.compute = "fp16";
+    k.fp8_parameters = has(p, "fp8 params");
+  }
+
+  void moe() {
+    if (c_.model.experts == 0) return;
+    MoeConfig& m = s_.moe;
+    if (starts(c_.token_drop, "capacity factor 1") || c_.token_drop == "True" || c_.token_drop == "true")
+      m.capacity_factor = 1.0;
+    const std::string d = lower(c_.dispatcher);
+    const std::string o = lower(c_.overlap + c_.schedule);
+    if (has(d, "deepep") || has(d, "hybridep")) m.dispatcher = "deepep";
+    if (c_.group == "deepseek-v3" || c_.group == "nemo-automodel") m.dispatcher = "deepep";
+    m.overlap_ep = (has(o, "ep overlap") || has(o, "ep all-to-all") || has(o, "all-to-all fully")) && !has(o, "none");
+  }
+
+  void overlap() {
+    OverlapConfig& k = s_.overlap;
+    const std::string o = lower(c_.overlap);
+    const bool none = starts(o, "none") || starts(o, "no dp");
+    k.tp = has(o, "tp overlap") || has(o, "tp comm overlap") || has(o, "async tp");
+    k.grad_reduce = k.param_gather = !none && s_.optimizer.zero > 0;
+    if (s_.optimizer.zero == 0) k.grad_reduce = has(o, "grad");
+  }
+
+  const Case& c_;
+  CaseScenario out_;
+  Scenario s_;
+};
+
+}  // namespace
+
+CaseScenario case_scenario(const Case& c) { return Mapper(c).map(); }
+
+}  // namespace k3sim

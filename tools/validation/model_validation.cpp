@@ -1,0 +1,137 @@
+#include "tools/validation/model_validation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <thread>
+
+#include "models/build/machine_loader.h"
+#include "models/build/step.h"
+#include "sim/base/error.h"
+#include "tools/validation/case_scenario.h"
+#include "tools/validation/case_target.h"
+
+namespace k3sim {
+
+namespace {
+
+std::string size_class(double billions) {
+  return billions < 5 ? "<5B" : billions < 20 ? "5-20B" : billions < 100 ? "20-100B" : billions < 300 ? "100-300B" : ">300B";
+}
+
+ValidationRow row_of(const Case& c) {
+  ValidationRow r;
+  r.id = c.id;
+  r.group = c.group;
+  r.tier = c.tier;
+  r.family = c.family;
+  r.kind = "model";
+  r.status = "skipped";
+  r.gpu = c.gpu.substr(0, c.gpu.find(' '));
+  r.precision = c.precision;
+  r.moe = c.model.experts > 0;
+  r.size_class = size_class(c.model.total_b);
+  return r;
+}
+
+struct Job {
+  CaseScenario mapped;
+  const Machine* machine = nullptr;
+};
+
+void predict(const Case& c, const Job& job, ValidationRow& step, ValidationRow* memory) {
+  const auto skip = [&](const std::string& why) {
+    step.reason = why;
+    if (memory) memory->reason = why;
+  };
+  if (!job.mapped.scenario) return skip(job.mapped.reason);
+  if (!job.machine) return skip("no machine profile");
+  try {
+    StepOptions options;
+    options.allow_assumed = true;
+    const StepPrediction p = predict_step(*job.mapped.scenario, *job.machine, options);
+    if (const auto target = step_target(c)) {
+      step.status = "predicted";
+      step.metric = "step_time_s";
+      step.measured = target->step_time_s;
+      step.predicted = p.summary.step.seconds();
+    } else {
+      step.reason = "no step time or rate is given";
+    }
+    if (!memory) return;
+    const auto target = memory_target(c);
+    memory->status = "predicted";
+    memory->metric = target->reserved ? "peak_reserved_gib" : "peak_allocated_gib";
+    memory->measured = target->gib;
+    Bytes allocated, reserved;
+    for (const RankMemory& m : p.memory) {
+      allocated = std::max(allocated, m.allocated);
+      reserved = std::max(reserved, m.reserved);
+    }
+    memory->predicted = (target->reserved ? reserved : allocated).gibibytes();
+  } catch (const ConfigError& e) {
+    skip(e.problems().front().what);
+  }
+}
+
+}  // namespace
+
+std::vector<ValidationRow> validate_cases(const std::vector<Case>& cases, int threads) {
+  std::vector<Job> jobs(cases.size());
+  MachineCache machines;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    jobs[i].mapped = case_scenario(cases[i]);
+    if (jobs[i].mapped.scenario) jobs[i].machine = &machines.get(*jobs[i].mapped.scenario);
+  }
+  std::vector<ValidationRow> steps(cases.size()), memories(cases.size());
+  std::vector<char> has_memory(cases.size(), 0);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    steps[i] = memories[i] = row_of(cases[i]);
+    steps[i].assumptions = jobs[i].mapped.assumptions;
+    memories[i].kind = "memory";
+    has_memory[i] = memory_target(cases[i]).has_value();
+  }
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < cases.size(); i = next++)
+      predict(cases[i], jobs[i], steps[i], has_memory[i] ? &memories[i] : nullptr);
+  };
+  std::vector<std::jthread> pool;
+  for (int t = 1; t < threads; ++t) pool.emplace_back(work);
+  work();
+  pool.clear();
+  std::vector<ValidationRow> rows;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    rows.push_back(std::move(steps[i]));
+    if (has_memory[i]) rows.push_back(std::move(memories[i]));
+  }
+  return rows;
+}
+
+ErrorSummary summarize_errors(const std::vector<const ValidationRow*>& rows) {
+  ErrorSummary s;
+  std::vector<double> abs;
+  double sum = 0, sum_abs = 0;
+  for (const ValidationRow* r : rows) {
+    if (r->status != "predicted") {
+      ++s.skipped;
+      continue;
+    }
+    const double e = r->error_pct();
+    abs.push_back(std::fabs(e));
+    sum += e;
+    sum_abs += std::fabs(e);
+  }
+  s.predicted = static_cast<int>(abs.size());
+  if (abs.empty()) return s;
+  std::sort(abs.begin(), abs.end());
+  const auto quantile = [&](double q) { return abs[static_cast<std::size_t>(q * static_cast<double>(abs.size() - 1) + 0.5)]; };
+  s.median_abs = quantile(0.5);
+  s.p90_abs = quantile(0.9);
+  s.bias = sum / static_cast<double>(abs.size());
+  s.mean_abs = sum_abs / static_cast<double>(abs.size());
+  return s;
+}
+
+}  // namespace k3sim
