@@ -23,43 +23,66 @@ ActivationCost cost_of(Activation kind) {
   return {"activation", 4, 6};
 }
 
+// Eager SwiGLU: silu of the gate, then the product with the up half; the halves are views unless separate tensors.
+Node eager_swiglu(LayerContext& ctx, const ActivationCall& call) {
+  const Bytes out = tensor_bytes(call.rows, call.width);
+  Node gate = call.input, up = call.up;
+  if (up < 0) {
+    ctx.graph.no_fan_in(call.input);
+    up = pointwise(ctx, {.name = "up_view", .module = call.module, .inputs = {call.input}, .output = out});
+    gate = pointwise(ctx, {.name = "gate_view", .module = call.module, .inputs = {call.input}, .output = out});
+  }
+  const std::int64_t elements = call.rows * call.width;
+  // Backward of views also joins the two halves' gradients (4 B per element of each).
+  const double join = call.up < 0 ? 8 : 0;
+  const Node silu = pointwise(ctx, {.name = "silu", .module = call.module, .inputs = {gate}, .output = out,
+                                    .elements = elements, .forward = 4, .backward = 6 + join,
+                                    .backward_launches = call.up < 0 ? 2 : 1, .lane = call.lane});
+  ctx.graph.keep(call.input, silu, call.kept);
+  const Node product = pointwise(ctx, {.name = "silu_mul", .module = call.module, .inputs = {silu, up}, .output = out,
+                                       .elements = elements, .forward = 6, .backward = 12, .backward_launches = 2,
+                                       .lane = call.lane});
+  ctx.graph.keep(silu, product, "ffn.silu");
+  if (call.up >= 0) ctx.graph.keep(call.up, product, "ffn.up_half");
+  return product;
+}
+
 }  // namespace
 
 Node activation(LayerContext& ctx, const ActivationCall& call) {
+  if (call.kind == Activation::swiglu && ctx.eager()) return eager_swiglu(ctx, call);
+  const ActivationCost cost = cost_of(call.kind);
   Pointwise p;
+  p.name = cost.name;
   p.module = call.module;
   p.inputs = {call.input};
   p.output = tensor_bytes(call.rows, call.width);
   p.elements = call.rows * call.width;
-  p.lane = call.lane;
-  if (call.weights >= 0) p.inputs.push_back(call.weights);
-  const bool two_kernels = call.kind == Activation::swiglu && ctx.eager();
-  const ActivationCost cost = two_kernels ? ActivationCost{"silu", 4, 6} : cost_of(call.kind);
-  p.name = cost.name;
   p.forward = cost.forward;
   p.backward = cost.backward;
-  const Node first = pointwise(ctx, p);
-  ctx.graph.keep(call.input, first, call.kept);
-  if (!two_kernels) return first;
-  p.name = "silu_mul";
-  p.inputs = {first};
-  p.forward = 6;
-  p.backward = 12;
-  p.backward_launches = 2;
-  const Node product = pointwise(ctx, p);
-  ctx.graph.keep(first, product, "ffn.silu");
-  return product;
+  p.lane = call.lane;
+  if (call.weights >= 0) p.inputs.push_back(call.weights);
+  const Node self = pointwise(ctx, p);
+  ctx.graph.keep(call.input, self, call.kept);
+  return self;
 }
 
 Node dense_ffn_block(LayerContext& ctx, const FfnSpec& f, Node normed) {
   const std::int64_t t = ctx.tokens(), h = ctx.model.hidden, width = per_rank(f.intermediate, ctx.split.tp);
-  const std::int64_t up_width = is_gated(f.activation) ? 2 * width : width;
   const Node entered = tp_enter(ctx, normed, h, Module::ffn_up);
-  const Node up = linear(ctx, {.name = "ffn_up", .kept = "ffn.x", .module = Module::ffn_up, .input = entered,
-                               .kept_input = normed, .m = t, .n = up_width, .k = h, .regather = true,
-                               .bias = f.bias});
-  const Node act = activation(ctx, {.kind = f.activation, .kept = "ffn.up", .module = Module::activation, .input = up,
-                                    .rows = t, .width = width});
+  auto project = [&](const char* name, std::int64_t n, bool first) {
+    return linear(ctx, {.name = name, .kept = "ffn.x", .module = Module::ffn_up, .input = entered,
+                        .kept_input = normed, .m = t, .n = n, .k = h, .quantize_input = first, .regather = first,
+                        .bias = f.bias});
+  };
+  ActivationCall call{.kind = f.activation, .kept = "ffn.up", .module = Module::activation, .rows = t, .width = width};
+  if (f.activation == Activation::swiglu && ctx.eager()) {
+    call.input = project("ffn_gate", width, true);
+    call.up = project("ffn_up", width, false);
+  } else {
+    call.input = project("ffn_up", is_gated(f.activation) ? 2 * width : width, true);
+  }
+  const Node act = activation(ctx, call);
   const Node down = linear(ctx, {.name = "ffn_down", .kept = "ffn.act", .module = Module::ffn_down, .input = act,
                                  .m = t, .n = h, .k = width, .bias = f.bias});
   return tp_exit(ctx, down, h, Module::ffn_down);

@@ -87,7 +87,7 @@ void LayerGraph::keep_extra(Node holder, const char* name, Bytes bytes, Dtype dt
   kept_.push_back({SavedTensor{name, operation(holder).module, bytes, dtype, recomputable}, holder, holder});
 }
 
-LayerProgram LayerGraph::finish(Node output, bool gradient_held) const {
+LayerProgram LayerGraph::finish(Node output, const FinishOptions& options) const {
   CS_CHECK(!operations_.empty(), "a layer graph needs an input");
   LayerProgram program;
   emit_forward(program);
@@ -99,7 +99,7 @@ LayerProgram LayerGraph::finish(Node output, bool gradient_held) const {
     program.saved.push_back(k.tensor);
     total += k.tensor.bytes;
   }
-  const Bytes peak = std::max(forward_peak(), backward_peak(output, gradient_held));
+  const Bytes peak = std::max(forward_peak(), backward_peak(output, options));
   program.workspace = std::max(Bytes{0}, peak - total);
   program.boundary = bytes(output);
   return program;
@@ -123,13 +123,29 @@ void LayerGraph::emit_forward(LayerProgram& program) const {
   }
 }
 
+// When branches on different lanes start with the output gradient alone (combine-backward beside a shared expert), an
+// item without work stands for its arrival: an empty `after` would chain one branch behind the other.
 void LayerGraph::emit_backward(LayerProgram& program) const {
+  if (!emit_backward_groups(program, {})) return;
+  program.backward.clear();
+  Kernel arrival = memory_kernel("output_grad", Pass::input_grad, MemoryClass::copy, Bytes{0});
+  arrival.launches = 0;
+  append(program.backward, compute_step(arrival), Module::residual, {});
+  emit_backward_groups(program, {0});
+}
+
+// True when some branch that waits for nothing but `start` follows an item of another lane.
+bool LayerGraph::emit_backward_groups(LayerProgram& program, const std::vector<std::uint16_t>& start) const {
+  bool branches = false;
   std::vector<Indices> done(operations_.size());  // items after which the gradients of the operation's inputs exist
   for (std::size_t r = operations_.size(); r-- > 0;) {
     const Entry& entry = operations_[r];
     Indices ready;
     for (Node n : entry.consumers) merge(ready, done[static_cast<std::size_t>(n)]);
     for (Node n : entry.op.backward_order) merge(ready, done[static_cast<std::size_t>(n)]);
+    if (ready.empty()) ready = start;
+    const bool first_of_branch = ready.empty() && !program.backward.empty() && !entry.op.backward.empty();
+    if (first_of_branch && program.backward.back().lane != entry.op.backward.front().lane) branches = true;
     if (entry.consumers.size() > 1 && entry.op.gradient_fan_in && entry.op.output.count() > 0) {
       ready = {append(program.backward, fan_in_step(entry.consumers.size(), entry.op.output), Module::residual, ready)};
     }
@@ -151,6 +167,7 @@ void LayerGraph::emit_backward(LayerProgram& program) const {
     if (!has_weight_grad) merge(ready, detached);
     done[r] = std::move(ready);
   }
+  return branches;
 }
 
 Bytes LayerGraph::forward_peak() const {
@@ -171,16 +188,16 @@ Bytes LayerGraph::forward_peak() const {
   return peak;
 }
 
-Bytes LayerGraph::backward_peak(Node output, bool gradient_held) const {
+Bytes LayerGraph::backward_peak(Node output, const FinishOptions& options) const {
   Bytes live = bytes(output), peak{0};
   for (const Kept& k : kept_) live += k.tensor.bytes;
   std::vector<bool> has_gradient(operations_.size(), false);
   std::vector<Bytes> charged(operations_.size());  // memory that the gradient of a tensor owns
   has_gradient[static_cast<std::size_t>(output)] = true;
-  if (!gradient_held) charged[static_cast<std::size_t>(output)] = bytes(output);
+  if (!options.gradient_held) charged[static_cast<std::size_t>(output)] = bytes(output);
   for (std::size_t r = operations_.size(); r-- > 1;) {
     const Entry& entry = operations_[r];
-    Bytes temporary = entry.op.gradient_scratch;
+    Bytes temporary = entry.op.gradient_scratch + entry.op.weight_gradient;
     for (Node n : entry.op.inputs) {
       const auto p = static_cast<std::size_t>(n);
       const Bytes size = operations_[p].op.output;
@@ -204,6 +221,7 @@ Bytes LayerGraph::backward_peak(Node output, bool gradient_held) const {
       }
     }
     peak = std::max(peak, live + temporary);
+    if (options.first_gradients) live += entry.op.weight_gradient;
     live -= charged[r];
     for (const Kept& k : kept_) {
       if (k.holder == static_cast<Node>(r)) live -= k.tensor.bytes;

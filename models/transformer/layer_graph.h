@@ -35,6 +35,7 @@ struct Operation {
   std::vector<Node> inputs;         // producers of the data it reads
   Bytes output{0};                  // bytes of the tensor it produces
   Bytes gradient_scratch{0};        // transient bytes of its backward beyond input and output gradients
+  Bytes weight_gradient{0};         // weight gradients made as new tensors (eager stacks), before they are accumulated
   Bytes forward_scratch{0};
   std::vector<Step> forward;
   std::vector<Step> backward;       // input-gradient steps first, then weight-gradient steps
@@ -42,6 +43,12 @@ struct Operation {
   std::vector<Node> backward_order;
   bool shares_gradient = false;     // an addition: every input receives the output gradient itself, without a copy
   bool gradient_fan_in = true;      // false: gradients of several consumers are summed inside their own kernels
+};
+
+// How the surroundings of a layer bear on its workspace.
+struct FinishOptions {
+  bool gradient_held = false;    // somebody else keeps the output's gradient alive during the whole backward
+  bool first_gradients = false;  // new weight gradients stay (first micro-batch) instead of being added and dropped
 };
 
 class LayerGraph {
@@ -60,8 +67,7 @@ class LayerGraph {
   }
   const Operation& operation(Node n) const { return operations_[static_cast<std::size_t>(n)].op; }
   Bytes bytes(Node n) const { return operation(n).output; }
-  // `gradient_held`: somebody else keeps the output's gradient alive during the whole backward.
-  LayerProgram finish(Node output, bool gradient_held = false) const;
+  LayerProgram finish(Node output, const FinishOptions& options = {}) const;
   // The gradients of this tensor's readers are summed (or joined) inside their own kernels.
   void no_fan_in(Node n) { operations_[static_cast<std::size_t>(n)].op.gradient_fan_in = false; }
 
@@ -77,8 +83,9 @@ class LayerGraph {
   };
   void emit_forward(LayerProgram& program) const;
   void emit_backward(LayerProgram& program) const;
+  bool emit_backward_groups(LayerProgram& program, const std::vector<std::uint16_t>& start) const;
   Bytes forward_peak() const;
-  Bytes backward_peak(Node output, bool gradient_held) const;
+  Bytes backward_peak(Node output, const FinishOptions& options) const;
 
   std::vector<Entry> operations_;
   std::vector<Kept> kept_;

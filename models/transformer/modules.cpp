@@ -66,14 +66,15 @@ LayerProgram module_program(const ModelSpec& model, const std::string& name, std
   split.fusion = 0;
   LayerGraph graph;
   LayerContext ctx{plain, split, graph};
+  const FinishOptions finish{options.gradient_held, options.first_gradients};
   const Node x = graph.input(tensor_bytes(tokens, model.hidden));
-  if (name == "attnres_mix") return graph.finish(attnres_mix(ctx, x, options.sources, "attnres.sum"), options.gradient_held);
-  if (name == "dense") return graph.finish(dense_ffn_block(ctx, dense_ffn(model), x), options.gradient_held);
+  if (name == "attnres_mix") return graph.finish(attnres_mix(ctx, x, options.sources, "attnres.sum"), finish);
+  if (name == "dense") return graph.finish(dense_ffn_block(ctx, dense_ffn(model), x), finish);
   LayerSpec layer = sample_layer(model, kind_of(name), options);
   layer.attention.rotary = false;  // the measured blocks apply no rotation
-  if (name == "latent_moe") return graph.finish(moe_block(ctx, layer.ffn, x), options.gradient_held);
-  if (is_block(name)) return graph.finish(decoder_layer(ctx, layer, 1, x), options.gradient_held);
-  return graph.finish(attention_block(ctx, layer.attention, x), options.gradient_held);
+  if (name == "latent_moe") return graph.finish(moe_block(ctx, layer.ffn, x), finish);
+  if (is_block(name)) return graph.finish(decoder_layer(ctx, layer, 1, x), finish);
+  return graph.finish(attention_block(ctx, layer.attention, x), finish);
 }
 
 std::int64_t module_parameters(const ModelSpec& model, const std::string& name, const ModuleOptions& options) {
@@ -95,22 +96,29 @@ std::int64_t module_parameters(const ModelSpec& model, const std::string& name, 
 Bytes chain_peak_growth(const ModelSpec& model, const std::vector<std::string>& chain, std::int64_t tokens,
                         const ModuleOptions& options) {
   const Bytes row = tensor_bytes(tokens, model.hidden);
-  Bytes kept{0}, peak{0};
-  std::int64_t parameters = 0;
+  std::vector<Bytes> growth;
+  Bytes kept{0};
   bool input_kept = false;
   for (std::size_t i = 0; i < chain.size(); ++i) {
-    const bool last = i + 1 == chain.size();
     ModuleOptions own = options;
-    own.gradient_held = last;
+    own.gradient_held = i + 1 == chain.size();
     const LayerProgram program = module_program(model, chain[i], tokens, own);
-    parameters += module_parameters(model, chain[i], options);
     if (i == 0) input_kept = !program.saved.empty() && !program.saved.front().recomputable;
     for (const SavedTensor& t : program.saved) kept += t.bytes;
-    peak = std::max(peak, kept + program.workspace + (last ? Bytes{0} : row));
+    growth.push_back(kept + program.workspace + (own.gradient_held ? Bytes{0} : row));
   }
+  Bytes gradients{0}, peak{0};
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    const Bytes own(2 * module_parameters(model, chain[i], options));
+    if (!options.first_gradients) gradients += own;
+    else growth[i] += gradients;
+    peak = std::max(peak, growth[i]);
+    if (options.first_gradients) gradients += own;
+  }
+  if (!options.first_gradients) peak += gradients;
   // The chain's input and the gradient of its output exist beforehand; its output is held while backward runs.
   const Bytes before = input_kept ? row * 2 : row;
-  return Bytes(2 * parameters) + peak - before + row;
+  return peak - before + row;
 }
 
 }  // namespace k3sim

@@ -79,7 +79,7 @@ Node linear(LayerContext& ctx, const Linear& l) {
   op.backward.push_back(compute_step(product(l, Pass::weight_grad, dtype), l.lane));
   if (l.bias) op.backward.push_back(bias_step(l, Pass::weight_grad));
   // Autograd makes the weight gradient as a new tensor before it is added; fused stacks accumulate in the GEMM.
-  if (ctx.eager()) op.gradient_scratch = Bytes(2 * l.n * l.k * (l.groups > 0 ? l.groups : 1));
+  if (ctx.eager()) op.weight_gradient = Bytes(2 * l.n * l.k * (l.groups > 0 ? l.groups : 1));
   const Node self = ctx.graph.add(std::move(op));
   const Node kept = l.kept_input >= 0 ? l.kept_input : l.input;
   const double ratio = is_fp8(dtype) ? 0.5 : 1.0;

@@ -111,6 +111,7 @@ struct ActivationCall {
   std::int64_t rows = 0, width = 0;  // of the output
   Lane lane = Lane::compute;
   Node weights = -1;                 // routing weights multiplied in
+  Node up = -1;                      // gated: the up half when it is a tensor of its own (`input` is then the gate)
 };
 Node activation(LayerContext& ctx, const ActivationCall& call);
 
