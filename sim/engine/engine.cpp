@@ -33,14 +33,19 @@ class Run {
   EngineResult run() {
     for (std::size_t s = 0; s < graph_.stream_count(); ++s) release_head(StreamId(s));
     start_released();
-    for (now_ = next_time(); now_ != Time::max(); now_ = next_time()) {
-      if constexpr (!kPlain) {
+    for (Time next = next_time(); next != Time::max(); next = next_time()) {
+      if (next != now_) note_pending();
+      now_ = next;
+      if constexpr (kPlain) {  // nobody sees the order within an instant and no rate depends on it: one task at a time
+        finish(TaskId(queue_.top_id()));
+      } else {
         if (progress_ != nullptr) collect_external();
+        while (queue_.has_event_at(now_)) finish(TaskId(queue_.top_id()));
       }
-      while (queue_.has_event_at(now_)) finish(TaskId(queue_.top_id()));
       start_released();
-      out_.times.makespan = now_;
     }
+    note_pending();
+    out_.times.makespan = now_;
     if (out_.stats.events != graph_.task_count()) report_stuck();
     return std::move(out_);
   }
@@ -51,6 +56,8 @@ class Run {
     if constexpr (kPlain) return event;
     return progress_ == nullptr ? event : std::min(event, progress_->next_completion());
   }
+
+  void note_pending() { out_.stats.max_pending = std::max(out_.stats.max_pending, running_); }
 
   // External completions go through the queue, so that all finishes of an instant are in one order.
   void collect_external() {
@@ -91,14 +98,12 @@ class Run {
 
   void start_released() {
     running_ += released_.size();
-    out_.stats.max_pending = std::max(out_.stats.max_pending, running_);
-    if (released_.size() > 1) std::sort(released_.begin(), released_.end());
+    if (!kPlain && released_.size() > 1) std::sort(released_.begin(), released_.end());
     for (TaskId t : released_) start(t);
     released_.clear();
     if constexpr (!kPlain) {
       if (sharing_) out_.stats.rate_changes += sharing_->update(now_, queue_);
     }
-    ++out_.stats.instants;
   }
 
   void start(TaskId t) {

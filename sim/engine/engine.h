@@ -30,8 +30,7 @@ struct EngineOptions {
 struct EngineStats {
   std::uint64_t events = 0;        // completions processed
   std::uint64_t rate_changes = 0;  // predictions replaced because the neighbourhood of a running task changed
-  std::uint64_t instants = 0;      // distinct (time, round) at which something happened
-  std::size_t max_pending = 0;     // tasks running at once
+  std::size_t max_pending = 0;     // most tasks running between two instants
 };
 
 struct EngineResult {
