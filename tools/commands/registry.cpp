@@ -6,16 +6,20 @@
 
 namespace k3sim {
 
+void add_run_command(CLI::App& app, CommandContext& context);
 void add_validate_command(CLI::App& app, CommandContext& context);
 void add_schema_command(CLI::App& app, CommandContext& context);
 void add_moonep_command(CLI::App& app, CommandContext& context);
+void add_schedule_command(CLI::App& app, CommandContext& context);
 
 void add_all_commands(CLI::App& app, CommandContext& context) {
   using AddCommand = void (*)(CLI::App&, CommandContext&);
   constexpr AddCommand kCommands[] = {
+      add_run_command,
       add_validate_command,
       add_schema_command,
       add_moonep_command,
+      add_schedule_command,
   };
   for (const AddCommand add : kCommands) add(app, context);
 }

@@ -1,0 +1,73 @@
+#include "tools/report/text_summary.h"
+
+#include <fmt/format.h>
+
+#include "tools/report/summary_json.h"
+
+namespace k3sim {
+
+namespace {
+
+std::string bar(double share, bool colour) {
+  const int n = static_cast<int>(share * 40.0 + 0.5);
+  std::string blocks;
+  for (int i = 0; i < n; ++i) blocks += "\u2588";
+  return colour && n > 0 ? "\x1b[36m" + blocks + "\x1b[0m" : blocks;
+}
+
+std::string verdict(const StepSummary& s, bool colour) {
+  if (s.fits)
+    return fmt::format("fits: {:.1f} of {:.1f} GiB on the fullest GPU (pipeline rank {})", s.peak_reserved.gibibytes(),
+                       s.capacity.gibibytes(), s.worst_memory_rank);
+  const std::string text =
+      fmt::format("does NOT fit: {:.1f} GiB needed on pipeline rank {}, {:.1f} GiB there; short by {:.1f} GiB",
+                  s.peak_reserved.gibibytes(), s.worst_memory_rank, s.capacity.gibibytes(), s.short_by.gibibytes());
+  return colour ? "\x1b[31m" + text + "\x1b[0m" : text;
+}
+
+std::string layout(const Scenario& s) {
+  const ParallelConfig& p = s.parallel;
+  return fmt::format("tp{} pp{} vpp{} cp{} ep{} dp{}", p.tp, p.pp, p.vpp, p.cp, p.ep, p.dp);
+}
+
+}  // namespace
+
+std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool colour) {
+  const StepSummary& s = p.summary;
+  const double step = s.step.seconds();
+  std::string out = fmt::format(
+      "{} on {} x {}: step {:.3f} s (95 % below {:.3f} s), MFU {:.1f} %, {:.1f} tokens/s per GPU\n",
+      scenario.model.name, scenario.cluster.gpus(), scenario.cluster.gpu, step, s.step_p95.seconds(), s.mfu_pct,
+      s.tokens_per_s_per_gpu);
+  out += "  " + verdict(s, colour) + "\n";
+  out += fmt::format("  {} | {} | {} tokens per step\n", layout(scenario), scenario.schedule.name,
+                     static_cast<std::int64_t>(s.tokens_per_s_per_gpu * step * scenario.cluster.gpus() + 0.5));
+  out += fmt::format("  MFU {:.2f} % (model FLOPs, causal attention at half, no recompute; dense peak), HFU {:.2f} %, "
+                     "{:.1f} model TFLOP/s per GPU\n",
+                     s.mfu_pct, s.hfu_pct, s.model_tflops_per_gpu);
+  out += fmt::format("  costs: worst tier {}, {:.1f} % of the work uncalibrated; ${:.2f} per step\n\n",
+                     to_string(s.provenance), s.assumed_pct, s.cost_usd_per_step);
+  out += "where the step goes (mean over pipeline ranks)\n";
+  for (const BreakdownPart& part : breakdown_parts()) {
+    const double t = (s.mean.*part.field).seconds();
+    if (t < 5e-7 * step) continue;
+    out += fmt::format("  {:<10} {:>9.3f} s {:>5.1f} %  {}\n", part.key, t, 100.0 * t / step, bar(t / step, colour));
+  }
+  const RankMemory& m = p.memory[static_cast<std::size_t>(s.worst_memory_rank)];
+  out += fmt::format("\nmemory of the fullest GPU (peak at {})\n", m.peak_action);
+  const auto line = [&](const char* what, Bytes b) {
+    if (b > Bytes(0))
+      out += fmt::format("  {:<12} {:>8.2f} GiB  {}\n", what, b.gibibytes(), bar(b / s.capacity, colour));
+  };
+  line("weights", m.states.weights);
+  line("gradients", m.states.gradients);
+  line("optimizer", m.states.optimizer);
+  line("activations", m.activations);
+  line("transient", m.transient);
+  line("staging", m.staging);
+  line("outside", m.outside);
+  line("host memory", m.host_activations + m.states.host_optimizer + m.states.host_gradients);
+  return out;
+}
+
+}  // namespace k3sim
