@@ -63,7 +63,7 @@ struct ClusterSpec {
   NodeSpec node;
   FabricSpec fabric;
   int nodes = 1;
-  std::vector<LinkFault> faults;
+  std::vector<LinkFault> faults{};
   int gpus() const { return nodes * node.gpus; }
 };
 
