@@ -99,7 +99,7 @@ TEST_CASE("timeline: a deadlock is reported with the place where every rank stan
 TEST_CASE("drawing: one row per rank, time to scale") {
   const Schedule s = make_schedule({.name = "1f1b", .ranks = 2, .microbatches = 2});
   const Timeline t = time_schedule(s, uniform(1, 1, 1));
-  CHECK(draw_text(s, t) == "   0 |F0-F1-...B0----...B1----\n   1 |...F0-B0----F1-B1----\n");
+  CHECK(draw_text(s, t) == "   0 |F0-F1-......B0----...B1----\n   1 |...F0-B0----F1-B1----\n");
   const std::string svg = draw_svg(s, t);
   CHECK(svg.rfind("<svg", 0) == 0);
   CHECK(svg.find("<title>1B0 0.0020 ... 0.0040 ms</title>") != std::string::npos);

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The schedule commands: list, show, lint (exit codes, JSON keys) and convert (round trip of PyTorch's files).
+set -euo pipefail
+k3sim=$1
+data=$(dirname "$0")/../data/schedules
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAIL: $*" >&2; exit 1; }
+
+"$k3sim" schedule list | grep -q "zb_v" || fail "list misses zb_v"
+
+for file in "$data"/*.csv; do
+  "$k3sim" schedule lint "$file" > /dev/null || fail "lint rejects $file"
+  "$k3sim" schedule lint --json "$file" | python3 -c '
+import json, sys
+report = json.load(sys.stdin)
+assert report["valid"] is True and report["problems"] == [], report
+assert {"ranks", "stages", "microbatches", "dialect"} <= report.keys(), report
+' || fail "lint --json of $file"
+done
+
+"$k3sim" schedule convert "$data/dualpipev_4rank_10mb.csv" --lf --out "$work/same.csv"
+cmp -s "$work/same.csv" "$data/dualpipev_4rank_10mb.csv" || fail "convert changed a file in the current dialect"
+"$k3sim" schedule convert dualpipe_v --ranks 4 --microbatches 10 --lf --out "$work/generated.csv"
+cmp -s "$work/generated.csv" "$data/dualpipev_4rank_10mb.csv" || fail "generated DualPipeV differs from PyTorch's"
+
+"$k3sim" schedule convert zb_v --ranks 4 --microbatches 8 --to compute_comms --out "$work/full.csv"
+"$k3sim" schedule lint "$work/full.csv" | grep -q "no deadlock" || fail "lowered zb_v"
+[ "$("$k3sim" schedule convert 1f1b --ranks 2 --microbatches 2 | od -c | grep -c '\\r  *\\n')" -ge 1 ] || fail "CRLF is the default"
+
+printf '0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n' > "$work/deadlock.csv"
+if "$k3sim" schedule lint "$work/deadlock.csv" > "$work/out.txt"; then fail "a deadlock was accepted"; else [ $? -eq 1 ] || fail "exit code of an invalid schedule"; fi
+grep -q "rank 0 | 0F0 >0B0<" "$work/out.txt" || fail "the failing prefix is not drawn"
+printf '0F0,2BW0x\n' > "$work/bad.csv"
+if "$k3sim" schedule lint --json "$work/bad.csv" > "$work/out.json"; then fail "trailing characters were accepted"; fi
+grep -q '"valid":false' "$work/out.json" || fail "JSON of a bad file"
+
+if "$k3sim" schedule convert dualpipe --ranks 4 --microbatches 8 2> "$work/err.txt"; then fail "bidirectional was written"; else [ $? -eq 2 ] || fail "exit code of a refusal"; fi
+grep -q "dualpipe_v" "$work/err.txt" || fail "the refusal names no way out"
+if "$k3sim" schedule show zbv 2> "$work/err.txt"; then fail "unknown name accepted"; else [ $? -eq 2 ] || fail "exit code of an unknown name"; fi
+grep -q "did you mean 'zb_v'" "$work/err.txt" || fail "no suggestion"
+
+"$k3sim" schedule show k3 --ranks 3 --chunks 4 --microbatches 6 --svg "$work/k3.svg" | grep -q "makespan" || fail "show"
+grep -q "</svg>" "$work/k3.svg" || fail "svg"
+"$k3sim" schedule show automatic --ranks 8 --chunks 1 --microbatches 32 --memory-limit 16 --json |
+  python3 -c 'import json, sys; assert json.load(sys.stdin)["bubble_s"] == 0' || fail "automatic with 2p activations has a bubble"
+echo ok
