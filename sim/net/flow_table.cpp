@@ -10,6 +10,8 @@
 namespace k3sim {
 namespace {
 
+constexpr std::size_t kShortPath = 32;
+
 std::int64_t whole_load(double weight, double bound) { return static_cast<std::int64_t>(std::ceil(weight * bound)); }
 
 }  // namespace
@@ -28,6 +30,27 @@ void FlowTable::reserve_elements(Flow& f, std::size_t count) {
   elements_.resize(elements_.size() + f.capacity);
 }
 
+// Copies the path; a link named twice counts once with both weights. Long paths are merged by sorting.
+void FlowTable::fill_path(Flow& f, std::span<const PathElement> path) {
+  Element* begin = elements_.data() + f.first;
+  if (path.size() > kShortPath) {
+    std::transform(path.begin(), path.end(), begin, [](const PathElement& p) { return Element{p.link.value, 0, p.weight}; });
+    std::sort(begin, begin + path.size(), [](const Element& a, const Element& b) { return a.link < b.link; });
+    Element* last = begin;
+    for (Element* e = begin + 1; e != begin + path.size(); ++e) {
+      if (e->link == last->link) last->weight += e->weight;
+      else *++last = *e;
+    }
+    f.count = static_cast<std::uint32_t>(last - begin + 1);
+    return;
+  }
+  for (const PathElement& p : path) {
+    Element* same = std::find_if(begin, begin + f.count, [&](const Element& e) { return e.link == p.link.value; });
+    if (same == begin + f.count) *same = {p.link.value, 0, 0.0}, ++f.count;
+    same->weight += p.weight;
+  }
+}
+
 FlowTable::Slot FlowTable::allocate(const FlowRequest& request) {
   if (free_.empty()) {
     free_.push_back(static_cast<Slot>(flows_.size()));
@@ -41,12 +64,7 @@ FlowTable::Slot FlowTable::allocate(const FlowRequest& request) {
   f.count = 0;
   f.bytes = f.remaining = request.bytes.as_double();
   f.rate = 0;
-  for (const PathElement& p : request.path) {
-    Element* begin = elements_.data() + f.first;
-    Element* same = std::find_if(begin, begin + f.count, [&](const Element& e) { return e.link == p.link.value; });
-    if (same == begin + f.count) *same = {p.link.value, 0, 0.0}, ++f.count;
-    same->weight += p.weight;
-  }
+  fill_path(f, request.path);
   f.cap = request.cap.value();
   f.bound = bound_of(slot);
   return slot;

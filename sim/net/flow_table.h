@@ -86,6 +86,7 @@ class FlowTable {
 
  private:
   void reserve_elements(Flow& f, std::size_t count);
+  void fill_path(Flow& f, std::span<const PathElement> path);
   double bound_of(Slot slot) const;
 
   std::vector<Link> links_;
