@@ -9,6 +9,8 @@ namespace k3sim {
 void add_run_command(CLI::App& app, CommandContext& context);
 void add_validate_command(CLI::App& app, CommandContext& context);
 void add_schema_command(CLI::App& app, CommandContext& context);
+void add_model_command(CLI::App& app, CommandContext& context);
+void add_import_command(CLI::App& app, CommandContext& context);
 void add_moonep_command(CLI::App& app, CommandContext& context);
 void add_schedule_command(CLI::App& app, CommandContext& context);
 
@@ -18,6 +20,8 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
       add_run_command,
       add_validate_command,
       add_schema_command,
+      add_model_command,
+      add_import_command,
       add_moonep_command,
       add_schedule_command,
   };
