@@ -76,7 +76,7 @@ LayerExchange layer_exchange(const DispatchResult& result, bool redispatch_in_ba
   const Time dispatch = t.dispatch + t.dispatch_local, combine = t.combine + t.combine_local;
   LayerExchange x;
   x.forward = t.plan + dispatch + combine;
-  x.backward = dispatch + combine;  // gradients: the combine's moves like a dispatch, the dispatch's like a combine
+  x.backward = dispatch + combine;  // each backward takes its forward's time (k3-facts section 3.8)
   if (redispatch_in_backward) x.backward += dispatch;
   return x;
 }

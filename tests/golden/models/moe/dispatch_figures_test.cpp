@@ -60,10 +60,9 @@ TEST_CASE("moonep on 8 x H200: planner, dispatch, combine and their local kernel
     check_within("planner", t.plan, row.plan);
     check_within("dispatch forward", t.dispatch, row.dispatch);
     check_within("combine forward", t.combine, row.combine);
-    if (row.tokens == 8192) {  // at 1,024 tokens the published backward pair is exchanged within its noise
-      check_within("dispatch backward", t.combine, row.dispatch_backward);
-      check_within("combine backward", t.dispatch, row.combine_backward);
-    }
+    // The fixed costs belong to the operation, not to the direction: each backward takes its forward's time.
+    check_within("dispatch backward", t.dispatch, row.dispatch_backward);
+    check_within("combine backward", t.combine, row.combine_backward);
     check_within("epilogue", t.dispatch_local, row.epilogue);
     check_within("prologue", t.combine_local, row.prologue);
   }
