@@ -108,7 +108,8 @@ Fields schedule_fields() {
 Fields moe_fields() {
   return {
       words("moe.dispatcher", K3SIM_AT(moe.dispatcher), "how tokens reach their experts",
-            {"alltoall", "allgather", "deepep", "moonep", "moonep_tolerance", "eplb"}),
+            {"alltoall", "allgather", "deepep", "deepep_v2", "copy_free", "moonep", "moonep_tolerance",
+             "moonep_hierarchical", "eplb"}),
       {"moe.capacity_factor", K3SIM_AT(moe.capacity_factor),
        "drop tokens above this multiple of the balanced load; 0: drop none", 0, 1e3},
       {"moe.overlap_shared", K3SIM_AT(moe.overlap_shared), "shared experts run beside dispatch and combine"},

@@ -59,7 +59,7 @@ struct RoutingConfig {
 };
 
 struct MoeConfig {
-  std::string dispatcher = "alltoall"; // alltoall | allgather | deepep | moonep | moonep_tolerance | eplb
+  std::string dispatcher = "alltoall"; // names of models/moe/dispatcher.h; capacity_factor drops
   double capacity_factor = 0;          // > 0: drop tokens above the capacity
   bool overlap_shared = false;         // shared experts on a side stream beside dispatch and combine
   bool overlap_ep = false;             // EP communication hidden behind another micro-batch (1F1B pairing)
