@@ -5,6 +5,8 @@
 //   bubble for m = p and full backward 2F, in chunk times f: 4(p - 1) + 2(w - 1)(p - 2); 1F1B's is 6w(p - 1)
 //   activations at most 5p/4 (p for m = p)
 // Source: arXiv 2308.15762 (placement and the aim); the order is found here, the paper's own runtime searches likewise.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +16,9 @@
 namespace k3sim {
 
 Schedule generate_hanayo(const ScheduleSpec& spec) {
-  const int waves = spec.chunks, chunks = 2 * waves;
+  const int chunks = spec.chunks;
+  if (chunks % 2 != 0)
+    refuse_schedule(spec, "chunks", fmt::format("needs two chunks per rank and wave, an even number, got {}", chunks));
   ListInput input{.skeleton = folded_schedule(spec, chunks), .times = {}, .limit = {}};
   input.times.assign(static_cast<std::size_t>(input.skeleton.stages), StageTimes{});
   const std::pair<Prefer, int> tries[] = {{Prefer::kBackward, 4}, {Prefer::kForward, 4}, {Prefer::kForward, 5}};

@@ -16,15 +16,15 @@ const std::vector<ScheduleInfo>& schedule_registry() {
   static const std::vector<ScheduleInfo> kSchedules = {
       {"gpipe", "all forwards, then all backwards", "(p-1)(F+B+W)", "m", "arXiv 1811.06965", generate_gpipe, 1},
       {"1f1b", "one forward, one backward in turn", "(p-1)(F+B+W)", "p - rank", "arXiv 2006.09503, Megatron-LM",
-       generate_1f1b, 1},
+       generate_1f1b, 1, true},
       {"interleaved", "1F1B over v chunks per rank, Megatron's order", "(p-1)(F+B+W)/v", "p(1+(p-1)/(p v))",
-       "arXiv 2104.04473, Megatron-LM", generate_interleaved, 0},
+       "arXiv 2104.04473, Megatron-LM", generate_interleaved, 0, true},
       {"looped_bfs", "chunk after chunk, all micro-batches each; fewest parameter gathers", "(p-1)(F+B+W)/v", "m",
        "arXiv 2211.05953", generate_looped_bfs, 0},
       {"zb_h1", "1F1B with split backward; weight gradients fill the cool-down", "(p-1)(F+B-W)", "p",
-       "arXiv 2401.10241", generate_zb_h1, 1},
+       "arXiv 2401.10241", generate_zb_h1, 1, true},
       {"zb_h2", "as zb_h1 with twice the warm-up: no bubble for F = B = W", "(p-1)(F+B-2W)", "2p-1", "arXiv 2401.10241",
-       generate_zb_h2, 1},
+       generate_zb_h2, 1, true},
       {"zb_v", "split backward on a V of two chunks per rank", "0 for F = B = W, m >= 2p-1", "p",
        "arXiv 2401.10241, PyTorch", generate_zb_v, 2},
       {"v_half", "V pattern with half the activations of 1F1B", "about half of 1F1B's for F = B = W", "floor((p+2)/2)",
@@ -37,13 +37,13 @@ const std::vector<ScheduleInfo>& schedule_registry() {
        "p+1/2", "deepseek-ai/DualPipe, PyTorch", generate_dualpipe_v, 2},
       {"bpipe", "1F1B that lends activations from early to late ranks", "(p-1)(F+B+W)", "ceil((p+2)/2)", "ICML 2023",
        generate_bpipe, 1},
-      {"hanayo", "v waves: 2v chunks per rank, folded back and forth",
-       "((p-1)+(v-1)(p-2)/2)(F+B+W)2/(3v) for m = p, B+W = 2F", "p (5p/4 for m > p)", "arXiv 2308.15762",
+      {"hanayo", "v/2 waves: v chunks per rank, folded back and forth",
+       "(4(p-1)+(v-2)(p-2))(F+B+W)/(3v) for m = p and B+W = 2F", "p (5p/4 for m > p)", "arXiv 2308.15762",
        generate_hanayo, 0},
       {"seq1f1b", "1F1B over k slices of every sequence", "(p-1)(F+B+W)/k", "(p-1+k)/k", "arXiv 2406.03488",
-       generate_seq1f1b, 1},
+       generate_seq1f1b, 1, true},
       {"k3", "interleaved 1F1B, routed experts' weight gradients apart, dispatch re-run in backward", "(p-1)(F+B)/v",
-       "p(1+(p-1)/(p v))", "arXiv 2607.24653 section 5.2", generate_k3, 0},
+       "p(1+(p-1)/(p v))", "arXiv 2607.24653 section 5.2", generate_k3, 0, true},
       {"automatic", "shortest order found for given F, I, W, transfer times and memory limit",
        "what the search reaches", "memory_limit", "arXiv 2401.10241 section 3, arXiv 2405.15362", generate_automatic,
        0},
@@ -69,14 +69,37 @@ int stages_per_rank(const ScheduleSpec& spec) {
   return info.fixed_chunks > 0 ? info.fixed_chunks : spec.chunks;
 }
 
-Schedule make_schedule(const ScheduleSpec& spec) {
-  const ScheduleInfo& info = find_schedule(spec.name);
+namespace {
+void check_numbers(const ScheduleSpec& spec, const ScheduleInfo& info) {
   const std::pair<const char*, int> minimums[] = {
       {"ranks", spec.ranks}, {"chunks", spec.chunks}, {"microbatches", spec.microbatches}, {"slices", spec.slices}};
   for (const auto& [key, value] : minimums)
     if (value < 1) refuse_schedule(spec, key, fmt::format("needs at least 1, got {}", value));
   if (spec.extra_warmup < 0) refuse_schedule(spec, "extra_warmup", fmt::format("cannot be {}", spec.extra_warmup));
+  if (spec.extra_warmup > 0 && !info.takes_extra_warmup)
+    refuse_schedule(spec, "extra_warmup", "has a fixed warm-up and takes no extra micro-batches");
   if (spec.group_size < 0) refuse_schedule(spec, "group_size", fmt::format("cannot be {}", spec.group_size));
+  if (info.fixed_chunks > 1 && spec.chunks > 1 && spec.chunks != info.fixed_chunks)
+    refuse_schedule(spec, "chunks", fmt::format("has {} chunks per rank, got {}", info.fixed_chunks, spec.chunks));
+}
+
+// Stages are 16-bit numbers; the action count keeps a slip of the finger from filling the memory.
+void check_size(const ScheduleSpec& spec, const ScheduleInfo& info) {
+  constexpr double kMostStages = 32000, kMostActions = 2e8;
+  const double stages = static_cast<double>(spec.ranks) * (info.fixed_chunks > 0 ? info.fixed_chunks : spec.chunks);
+  if (stages > kMostStages)
+    refuse_schedule(spec, "ranks", fmt::format("would have {} stages, at most {}", stages, kMostStages));
+  const double actions = 3 * stages * spec.microbatches * spec.slices;
+  if (actions > kMostActions)
+    refuse_schedule(spec, "microbatches",
+                    fmt::format("would have {:.3g} actions, at most {:.3g}", actions, kMostActions));
+}
+}  // namespace
+
+Schedule make_schedule(const ScheduleSpec& spec) {
+  const ScheduleInfo& info = find_schedule(spec.name);
+  check_numbers(spec, info);
+  check_size(spec, info);
   return info.generate(spec);
 }
 

@@ -16,6 +16,7 @@ struct ScheduleInfo {
   const char* source;
   Schedule (*generate)(const ScheduleSpec&);
   int fixed_chunks;  // stages per rank that the schedule prescribes; 0: spec.chunks
+  bool takes_extra_warmup = false;
 };
 
 const std::vector<ScheduleInfo>& schedule_registry();

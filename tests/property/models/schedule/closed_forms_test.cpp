@@ -165,11 +165,11 @@ TEST_CASE("dualpipe_v: the same bubble on half the ranks") {
 
 TEST_CASE("hanayo: one wave and m = p leave 4(p-1) chunk times when B = 2F, more waves leave less per rank work") {
   for (int p = 2; p <= 16; ++p) {
-    const Case one{.name = "hanayo", .p = p, .m = p, .v = 1, .f = 1, .i = 1, .w = 1};
+    const Case one{.name = "hanayo", .p = p, .m = p, .v = 2, .f = 1, .i = 1, .w = 1};
     CAPTURE(p);
     CHECK(measure(one).bubble == doctest::Approx(4 * (p - 1)));
     Case two = one;
-    two.v = 2;
+    two.v = 4;
     if (p % 2 == 0) CHECK(measure(two).bubble == doctest::Approx(4 * (p - 1) + 2 * (p - 2)));
     CHECK(measure(two).bubble / 2 <= measure(one).bubble);  // a chunk is half as long with two waves
     for (int m : {2 * p, 4 * p, 8 * p}) {

@@ -46,6 +46,11 @@ TEST_CASE("registry: an unknown name gets a suggestion") {
 TEST_CASE("registry: impossible numbers are refused with the reason") {
   CHECK(has(refusal({.name = "1f1b", .ranks = 0}), "schedule.ranks"));
   CHECK(has(refusal({.name = "1f1b", .ranks = 2, .microbatches = 0}), "schedule.microbatches"));
+  CHECK(has(refusal({.name = "hanayo", .ranks = 4, .chunks = 3, .microbatches = 8}), "an even number"));
+  CHECK(has(refusal({.name = "zb_v", .ranks = 4, .chunks = 3, .microbatches = 8}), "has 2 chunks per rank, got 3"));
+  CHECK(has(refusal({.name = "gpipe", .ranks = 4, .microbatches = 8, .extra_warmup = 1}), "fixed warm-up"));
+  CHECK(has(refusal({.name = "interleaved", .ranks = 1000, .chunks = 64, .microbatches = 8}), "64000 stages"));
+  CHECK(has(refusal({.name = "1f1b", .ranks = 1000, .microbatches = 1000000}), "actions"));
   CHECK(has(refusal({.name = "dualpipe", .ranks = 3, .microbatches = 6}), "even number of ranks"));
   CHECK(has(refusal({.name = "dualpipe_v", .ranks = 4, .microbatches = 7}),
             "at least as many micro-batches as stages (8)"));
