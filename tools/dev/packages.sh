@@ -3,7 +3,7 @@
 
 K3SIM_BUILD_PACKAGES="cmake g++ ninja-build ccache libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libeigen3-dev
 zlib1g-dev libboost-dev doctest-dev libbenchmark-dev"
-K3SIM_CHECK_PACKAGES="python3 clang-format clang-tidy"
+K3SIM_CHECK_PACKAGES="git python3 clang-format clang-tidy"
 
 # install_missing PACKAGE...
 install_missing() {
