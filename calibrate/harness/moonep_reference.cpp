@@ -72,8 +72,6 @@ void lay_out(const MoonepShape& shape, int rank, MoonepPlan& plan) {
 
 }  // namespace
 
-int MoonepShape::capacity_rows() const { return (entries() + (pad - 1) * 2 * per_rank() + pad - 1) / pad * pad; }
-
 MoonepPlan plan_moonep(const MoonepShape& shape, const std::vector<int>& counts) {
   CS_CHECK(shape.experts % shape.ranks == 0 && counts.size() == at(shape.ranks, 0, shape.experts), "shape");
   MoonepPlan plan;

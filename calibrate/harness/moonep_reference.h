@@ -16,9 +16,10 @@ struct MoonepShape {
   int tokens = 0;    // per rank
   int topk = 0;
   int pad = 128;     // rows per group are padded to a multiple
-  int per_rank() const { return experts / ranks; }
-  int entries() const { return tokens * topk; }
-  int capacity_rows() const;  // rows of a rank's receive buffer, padding included
+  constexpr int per_rank() const { return experts / ranks; }
+  constexpr int entries() const { return tokens * topk; }
+  // Rows of a rank's receive buffer, padding included.
+  constexpr int capacity_rows() const { return (entries() + (pad - 1) * 2 * per_rank() + pad - 1) / pad * pad; }
 };
 
 struct MoonepPlan {
