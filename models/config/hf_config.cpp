@@ -44,8 +44,10 @@ class Config {
       return out;
     }
     for (const Json& item : json_.at(key)) {
-      if (item.is_number_integer()) out.push_back(item.get<std::int64_t>());
-      else problem(key, "holds something that is not an integer");
+      if (item.is_number_integer())
+        out.push_back(item.get<std::int64_t>());
+      else
+        problem(key, "holds something that is not an integer");
     }
     return out;
   }
@@ -304,10 +306,14 @@ struct Family {
   ModelSpec (*read)(const Config&);
 };
 
-constexpr Family kFamilies[] = {
-    {"llama", read_llama},           {"mixtral", read_mixtral},         {"qwen3", read_qwen3},
-    {"qwen3_moe", read_qwen3_moe},   {"deepseek_v3", read_deepseek},    {"kimi_k2", read_deepseek},
-    {"kimi_linear", read_kimi_linear}, {"kimi_k3", read_kimi_multimodal}};
+constexpr Family kFamilies[] = {{"llama", read_llama},
+                                {"mixtral", read_mixtral},
+                                {"qwen3", read_qwen3},
+                                {"qwen3_moe", read_qwen3_moe},
+                                {"deepseek_v3", read_deepseek},
+                                {"kimi_k2", read_deepseek},
+                                {"kimi_linear", read_kimi_linear},
+                                {"kimi_k3", read_kimi_multimodal}};
 
 std::string stem_of(const std::string& file) {
   const std::size_t slash = file.find_last_of('/');
@@ -343,8 +349,9 @@ ModelSpec parse_hf_config(const std::string& json, const std::string& file_name)
     return model;
   }
   const std::vector<std::string> known = known_hf_model_types();
-  config.problem("model_type", type.empty() ? std::string("is missing; known: ") + fmt::format("{}", fmt::join(known, ", "))
-                                            : fmt::format("'{}' is not supported; known: {}", type, fmt::join(known, ", ")),
+  config.problem("model_type",
+                 type.empty() ? std::string("is missing; known: ") + fmt::format("{}", fmt::join(known, ", "))
+                              : fmt::format("'{}' is not supported; known: {}", type, fmt::join(known, ", ")),
                  did_you_mean(type, known));
   throw ConfigError(problems);
 }

@@ -1,4 +1,5 @@
 // Consistency of a model specification: what the layer programs rely on. Reported as user mistakes by the loaders.
+// Source: model_spec.h (meaning of the fields).
 #include <fmt/format.h>
 
 #include "models/config/model_loader.h"

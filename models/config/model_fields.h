@@ -1,6 +1,5 @@
-// The one list of YAML keys of attention and ffn entries, used by reader and writer alike. Each visitor call names a key
-// and the field it fills.
-// Source: model_spec.h. `Spec` may be const (writing).
+// The one list of YAML keys of attention and ffn entries, used by reader and writer alike. Each visitor call names a
+// key and the field it fills. Source: model_spec.h. `Spec` may be const (writing).
 #pragma once
 
 #include "models/config/model_spec.h"

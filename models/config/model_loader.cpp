@@ -121,7 +121,8 @@ void read_exceptions(const YamlNode& layers, const Labels& labels, ModelSpec& mo
 
 void read_layers(const YamlNode& root, ModelSpec& model) {
   Labels labels;
-  for (const YamlNode& entry : root.child("attention").entries()) labels.attention[entry.name()] = read_attention(entry);
+  for (const YamlNode& entry : root.child("attention").entries())
+    labels.attention[entry.name()] = read_attention(entry);
   for (const YamlNode& entry : root.child("ffn").entries()) labels.ffn[entry.name()] = read_ffn(entry);
   const YamlNode layers = root.child("layers");
   std::int64_t count = 0;
@@ -238,7 +239,8 @@ std::string exceptions_text(const LayerTable& table, const char* key) {
 
 std::string definitions_text(const LayerTable& table, const char* key) {
   std::string text = fmt::format("{}:\n", key);
-  for (std::size_t i = 0; i < table.entries.size(); ++i) text += fmt::format("  {}_{}: {}\n", key, i + 1, table.entries[i]);
+  for (std::size_t i = 0; i < table.entries.size(); ++i)
+    text += fmt::format("  {}_{}: {}\n", key, i + 1, table.entries[i]);
   return text;
 }
 
@@ -251,8 +253,8 @@ std::string model_to_yaml(const ModelSpec& m) {
     ffn.push_back(ffn_text(layer.ffn));
   }
   const LayerTable a = table_of(attention), f = table_of(ffn);
-  std::string text = fmt::format("name: {}\nsource: \"{}\"\nhidden: {}\nvocab: {}\nmax_positions: {}\n", m.name, m.source,
-                                 m.hidden, m.vocab, m.max_positions);
+  std::string text = fmt::format("name: {}\nsource: \"{}\"\nhidden: {}\nvocab: {}\nmax_positions: {}\n", m.name,
+                                 m.source, m.hidden, m.vocab, m.max_positions);
   text += fmt::format("norm: {}\n", word_of(kNorms, m.norm));
   if (m.norm_bias) text += "norm_bias: true\n";
   if (m.learned_positions) text += "learned_positions: true\n";
@@ -266,11 +268,14 @@ std::string model_to_yaml(const ModelSpec& m) {
   if (!exceptions.empty()) text += "  exceptions:\n" + exceptions;
   if (!m.vision.present()) return text;
   text += "vision:\n";
-  visit_vision(m.vision, [&text](const char* key, std::int64_t value) { text += fmt::format("  {}: {}\n", key, value); });
+  visit_vision(m.vision,
+               [&text](const char* key, std::int64_t value) { text += fmt::format("  {}: {}\n", key, value); });
   return text;
 }
 
-std::vector<std::string> known_models() { return known_names("models/zoo"); }
+std::vector<std::string> known_models() {
+  return known_names("models/zoo");
+}
 
 ModelSpec parse_model(const std::string& yaml, const std::string& file_name) {
   return read_model(YamlDocument::parse(yaml, file_name));

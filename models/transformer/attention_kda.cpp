@@ -1,5 +1,6 @@
-// Kimi delta attention: q, k, v projections with depth-wise causal short convolutions (SiLU inside), low-rank decay gate,
-// beta, the chunked gated-delta-rule core (FLA chunk_kda: gate, l2 norm and sigmoid inside), head-wise norm, output gate.
+// Kimi delta attention: q, k, v projections with depth-wise causal short convolutions (SiLU inside), low-rank decay
+// gate, beta, the chunked gated-delta-rule core (FLA chunk_kda: gate, l2 norm and sigmoid inside), head-wise norm,
+// output gate.
 //
 // Kept per token and head by the core (default recompute, d = 128): q and k normalised 512 B, inverse norms 8, v 256,
 // raw gate 256, beta 4, Aqk and Akk 256; in all 1,292 B. Backward scratch: dq, dk, dg twice in FP32, cumulative gate,
@@ -34,10 +35,10 @@ std::vector<Step> state_exchange(const LayerContext& ctx, Pass pass, std::int64_
   gather.group = GroupKind::cp;
   gather.bytes = Bytes(ctx.split.cp * heads * d * 2 * d * 4);
   const Bytes merge_traffic = gather.bytes + Bytes(heads * d * d * 4);
-  return {compute_step(prepass_kernel(forward ? "kcp_prepass" : "kcp_prepass_grad", pass, ctx.tokens(), heads, d)),
-          comm_step(forward ? "kcp_state_gather" : "kcp_state_grad_gather", Lane::cp_comm, gather),
-          compute_step(memory_kernel(forward ? "kcp_merge" : "kcp_merge_grad", pass, MemoryClass::copy,
-                                     merge_traffic))};
+  return {
+      compute_step(prepass_kernel(forward ? "kcp_prepass" : "kcp_prepass_grad", pass, ctx.tokens(), heads, d)),
+      comm_step(forward ? "kcp_state_gather" : "kcp_state_grad_gather", Lane::cp_comm, gather),
+      compute_step(memory_kernel(forward ? "kcp_merge" : "kcp_merge_grad", pass, MemoryClass::copy, merge_traffic))};
 }
 
 // Depth-wise causal convolution with SiLU of one of q, k, v.
@@ -75,6 +76,7 @@ Node chunked_core(LayerContext& ctx, const AttentionSpec& a, const CoreInputs& i
   op.module = Module::core_attention;
   op.inputs = {in.q, in.k, in.v, in.decay, in.beta};
   op.output = tensor_bytes(t, heads * a.v_dim);
+  op.output_stays = true;
   if (ctx.split.cp > 1) {
     op.forward = state_exchange(ctx, Pass::forward, heads, d);
     op.backward = state_exchange(ctx, Pass::input_grad, heads, d);
@@ -101,9 +103,14 @@ Node chunked_core(LayerContext& ctx, const AttentionSpec& a, const CoreInputs& i
 Node head_norm(LayerContext& ctx, const AttentionSpec& a, Node core) {
   if (!ctx.eager() && a.output_gate != GateKind::none) return core;
   const std::int64_t width = per_rank(a.heads, ctx.split.tp) * a.v_dim;
-  const Node self = pointwise(ctx, {.name = "kda_head_norm", .module = Module::gate, .cls = MemoryClass::norm,
-                                    .inputs = {core}, .output = tensor_bytes(ctx.tokens(), width),
-                                    .elements = ctx.tokens() * width, .forward = 4, .backward = 6,
+  const Node self = pointwise(ctx, {.name = "kda_head_norm",
+                                    .module = Module::gate,
+                                    .cls = MemoryClass::norm,
+                                    .inputs = {core},
+                                    .output = tensor_bytes(ctx.tokens(), width),
+                                    .elements = ctx.tokens() * width,
+                                    .forward = 4,
+                                    .backward = 6,
                                     .backward_launches = 2});
   ctx.graph.keep(core, self, "kda.core_out");
   return self;
@@ -116,21 +123,40 @@ Node kda_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
   const std::int64_t qk = heads * a.qk_dim, v = heads * a.v_dim;
   const Node entered = tp_enter(ctx, normed, h, Module::qkv_proj);
   auto project = [&](const char* name, Module module, std::int64_t n, bool first) {
-    return linear(ctx, {.name = name, .kept = "attn.x", .module = module, .input = entered, .kept_input = normed,
-                        .m = t, .n = n, .k = h, .quantize_input = first, .regather = first});
+    return linear(ctx, {.name = name,
+                        .kept = "attn.x",
+                        .module = module,
+                        .input = entered,
+                        .kept_input = normed,
+                        .m = t,
+                        .n = n,
+                        .k = h,
+                        .quantize_input = first,
+                        .regather = first});
   };
   const Node q = short_conv(ctx, "kda_conv_q", "kda.q_pre", a, project("kda_q_proj", Module::qkv_proj, qk, true), qk);
   const Node k = short_conv(ctx, "kda_conv_k", "kda.k_pre", a, project("kda_k_proj", Module::qkv_proj, qk, false), qk);
   const Node value =
       short_conv(ctx, "kda_conv_v", "kda.v_pre", a, project("kda_v_proj", Module::qkv_proj, v, false), v);
-  const Node decay_low = linear(ctx, {.name = "kda_decay_down", .kept = "attn.x", .module = Module::gate,
-                                      .input = normed, .m = ctx.shard_tokens(), .n = a.decay_rank, .k = h,
+  const Node decay_low = linear(ctx, {.name = "kda_decay_down",
+                                      .kept = "attn.x",
+                                      .module = Module::qkv_proj,
+                                      .input = normed,
+                                      .m = ctx.shard_tokens(),
+                                      .n = a.decay_rank,
+                                      .k = h,
                                       .quantize_input = false});
-  const Node decay_in = tp_enter(ctx, decay_low, a.decay_rank, Module::gate);
-  const Node decay = linear(ctx, {.name = "kda_decay_up", .kept = "kda.decay_rank", .module = Module::gate,
-                                  .input = decay_in, .kept_input = decay_low, .m = t, .n = qk, .k = a.decay_rank,
+  const Node decay_in = tp_enter(ctx, decay_low, a.decay_rank, Module::qkv_proj);
+  const Node decay = linear(ctx, {.name = "kda_decay_up",
+                                  .kept = "kda.decay_rank",
+                                  .module = Module::qkv_proj,
+                                  .input = decay_in,
+                                  .kept_input = decay_low,
+                                  .m = t,
+                                  .n = qk,
+                                  .k = a.decay_rank,
                                   .regather = true});
-  const Node beta = project("kda_beta_proj", Module::gate, heads, false);
+  const Node beta = project("kda_beta_proj", Module::qkv_proj, heads, false);
   const Node core = chunked_core(ctx, a, {q, k, value, decay, beta});
   const Node headed = head_norm(ctx, a, core);
   return attention_output(ctx, {a, headed, normed, entered});

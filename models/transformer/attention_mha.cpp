@@ -1,10 +1,11 @@
-// Multi-head, grouped-query and multi-query softmax attention, and the parts all attention kinds share: the softmax core
-// (flash, or with materialised scores as in the 2021/22 Megatron stacks) and the output projection with its gate.
+// Multi-head, grouped-query and multi-query softmax attention, and the parts all attention kinds share: the softmax
+// core (flash, or with materialised scores as in the 2021/22 Megatron stacks) and the output projection with its gate.
 //
 // Kept by the flash core: q, k, v, output, log-sum-exp. Kept without it (arXiv:2205.05198 section 4.1): softmax output,
 // dropout mask (1 B) and dropout output, 5 a s^2 b bytes in all.
 // Context parallelism: keys and values of all ranks pass by on the cp lane (ring, beside the core).
-// Source: k3-facts sections 1.2 and 1.5; arXiv:2205.05198; Megatron-LM core/transformer/{attention,dot_product_attention}.py.
+// Source: k3-facts sections 1.2 and 1.5; arXiv:2205.05198; Megatron-LM
+// core/transformer/{attention,dot_product_attention}.py.
 #include <algorithm>
 
 #include "models/transformer/parts.h"
@@ -12,7 +13,9 @@
 namespace k3sim {
 namespace {
 
-std::int64_t sequences(const LayerContext& ctx) { return std::max<std::int64_t>(1, ctx.split.micro_batch); }
+std::int64_t sequences(const LayerContext& ctx) {
+  return std::max<std::int64_t>(1, ctx.split.micro_batch);
+}
 
 // Scores materialised: QK^T, softmax with scale and mask, dropout, PV; full square, as those stacks compute it.
 Node materialised_core(LayerContext& ctx, const AttentionSpec& a, const std::vector<Node>& qkv) {
@@ -23,6 +26,7 @@ Node materialised_core(LayerContext& ctx, const AttentionSpec& a, const std::vec
     op.module = Module::core_attention;
     op.inputs = std::move(inputs);
     op.output = output;
+    op.output_stays = true;
     op.forward = {compute_step(gemm_kernel(name, Pass::forward, Dtype::bf16, b * heads * s, n, k))};
     Kernel back = gemm_kernel(name, Pass::input_grad, Dtype::bf16, b * heads * s, n, k);
     op.backward = {compute_step(back), compute_step(back)};  // gradients of both operands
@@ -32,14 +36,25 @@ Node materialised_core(LayerContext& ctx, const AttentionSpec& a, const std::vec
   const bool fused = !ctx.eager();
   const Node product = batched("attn_scores", s, a.qk_dim, qkv, Bytes(2 * scores));
   for (Node n : qkv) ctx.graph.keep(n, product, "attn.qkv");
-  Node probs = pointwise(ctx, {.name = "attn_softmax", .module = Module::core_attention, .cls = MemoryClass::softmax,
-                               .inputs = {product}, .output = Bytes(2 * scores), .elements = scores,
-                               .forward = fused ? 4.0 : 12.0, .backward = fused ? 6.0 : 14.0,
-                               .forward_launches = fused ? 1 : 3, .backward_launches = fused ? 1 : 3});
+  Node probs = pointwise(ctx, {.name = "attn_softmax",
+                               .module = Module::core_attention,
+                               .cls = MemoryClass::softmax,
+                               .inputs = {product},
+                               .output = Bytes(2 * scores),
+                               .elements = scores,
+                               .forward = fused ? 4.0 : 12.0,
+                               .backward = fused ? 6.0 : 14.0,
+                               .forward_launches = fused ? 1 : 3,
+                               .backward_launches = fused ? 1 : 3});
   ctx.graph.keep(probs, probs, "attn.softmax");
   if (ctx.split.dropout) {
-    probs = pointwise(ctx, {.name = "attn_dropout", .module = Module::core_attention, .inputs = {probs},
-                            .output = Bytes(2 * scores), .elements = scores, .forward = 5, .backward = 5});
+    probs = pointwise(ctx, {.name = "attn_dropout",
+                            .module = Module::core_attention,
+                            .inputs = {probs},
+                            .output = Bytes(2 * scores),
+                            .elements = scores,
+                            .forward = 5,
+                            .backward = 5});
     ctx.graph.keep_extra(probs, "attn.dropout_mask", Bytes(scores), Dtype::fp8, true);
   }
   const Node out = batched("attn_context", a.v_dim, s, {probs}, tensor_bytes(ctx.tokens(), heads * a.v_dim));
@@ -63,9 +78,15 @@ Step ring_step(const AttentionShape& shape, Pass pass) {
 Node rope(LayerContext& ctx, Node qkv, std::int64_t rotated) {
   const bool fused = !ctx.eager();
   // Eager rotation: negate, concatenate, two products, one sum.
-  return pointwise(ctx, {.name = "rope", .module = Module::qkv_proj, .inputs = {qkv}, .output = ctx.graph.bytes(qkv),
-                         .elements = rotated, .forward = fused ? 4.0 : 20.0, .backward = fused ? 4.0 : 20.0,
-                         .forward_launches = fused ? 1 : 10, .backward_launches = fused ? 1 : 10});
+  return pointwise(ctx, {.name = "rope",
+                         .module = Module::qkv_proj,
+                         .inputs = {qkv},
+                         .output = ctx.graph.bytes(qkv),
+                         .elements = rotated,
+                         .forward = fused ? 4.0 : 20.0,
+                         .backward = fused ? 4.0 : 20.0,
+                         .forward_launches = fused ? 1 : 10,
+                         .backward_launches = fused ? 1 : 10});
 }
 
 }  // namespace
@@ -85,6 +106,7 @@ Node softmax_core(LayerContext& ctx, const AttentionSpec& a, const std::vector<N
   op.module = Module::core_attention;
   op.inputs = qkv;
   op.output = tensor_bytes(ctx.tokens(), heads * a.v_dim);
+  op.output_stays = true;
   if (ctx.split.cp > 1 && a.kind == AttentionKind::mha) {
     op.forward = {ring_step(shape, Pass::forward)};
     op.backward = {ring_step(shape, Pass::input_grad)};
@@ -99,42 +121,6 @@ Node softmax_core(LayerContext& ctx, const AttentionSpec& a, const std::vector<N
   return core;
 }
 
-Node attention_output(LayerContext& ctx, const AttentionOutput& o) {
-  const AttentionSpec& a = o.attention;
-  const std::int64_t t = ctx.tokens(), width = per_rank(a.heads, ctx.split.tp) * a.v_dim, h = ctx.model.hidden;
-  Node value = o.core;
-  if (a.output_gate != GateKind::none) {
-    Node gate_in = o.entered, kept = o.normed;
-    std::int64_t k = h;
-    if (a.output_gate == GateKind::low_rank) {
-      const Node down = linear(ctx, {.name = "gate_down", .kept = "attn.x", .module = Module::gate, .input = o.normed,
-                                     .m = ctx.shard_tokens(), .n = a.gate_rank, .k = h, .quantize_input = false});
-      gate_in = tp_enter(ctx, down, a.gate_rank, Module::gate);
-      kept = down;
-      k = a.gate_rank;
-    }
-    const Node gate = linear(ctx, {.name = "gate_proj", .kept = k == h ? "attn.x" : "attn.gate_rank",
-                                   .module = Module::gate, .input = gate_in, .kept_input = kept, .m = t, .n = width,
-                                   .k = k, .quantize_input = false, .regather = k == h});
-    const Bytes rows = tensor_bytes(t, width);
-    if (ctx.eager()) {
-      const Node sigmoid = pointwise(ctx, {.name = "gate_sigmoid", .module = Module::gate, .inputs = {gate},
-                                           .output = rows, .elements = t * width, .forward = 4, .backward = 6});
-      ctx.graph.keep(sigmoid, sigmoid, "attn.gate");
-      value = pointwise(ctx, {.name = "gate_mul", .module = Module::gate, .inputs = {o.core, sigmoid}, .output = rows,
-                              .elements = t * width, .forward = 6, .backward = 12, .backward_launches = 2});
-    } else {
-      value = pointwise(ctx, {.name = "gate_sigmoid_mul", .module = Module::gate, .inputs = {o.core, gate},
-                              .output = rows, .elements = t * width, .forward = 6, .backward = 10});
-      ctx.graph.keep(gate, value, "attn.gate");
-    }
-    ctx.graph.keep(o.core, value, "attn.gate_input");
-  }
-  const Node out = linear(ctx, {.name = "attn_out_proj", .kept = "attn.out_input", .module = Module::attn_out,
-                                .input = value, .m = t, .n = h, .k = width, .bias = a.out_bias});
-  return tp_exit(ctx, out, h, Module::attn_out);
-}
-
 Node mha_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
   const std::int64_t t = ctx.tokens(), h = ctx.model.hidden;
   const std::int64_t q = per_rank(a.heads, ctx.split.tp) * a.qk_dim;
@@ -142,8 +128,16 @@ Node mha_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
   const std::int64_t k = kv_heads * a.qk_dim, v = kv_heads * a.v_dim;
   const Node entered = tp_enter(ctx, normed, h, Module::qkv_proj);
   auto project = [&](const char* name, std::int64_t n, bool first) {
-    return linear(ctx, {.name = name, .kept = "attn.x", .module = Module::qkv_proj, .input = entered,
-                        .kept_input = normed, .m = t, .n = n, .k = h, .quantize_input = first, .regather = first,
+    return linear(ctx, {.name = name,
+                        .kept = "attn.x",
+                        .module = Module::qkv_proj,
+                        .input = entered,
+                        .kept_input = normed,
+                        .m = t,
+                        .n = n,
+                        .k = h,
+                        .quantize_input = first,
+                        .regather = first,
                         .bias = a.qkv_bias});
   };
   std::vector<Node> qkv;
@@ -156,9 +150,16 @@ Node mha_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
     for (std::size_t i = 0; i < std::min<std::size_t>(2, qkv.size()); ++i) {
       const std::int64_t width = ctx.eager() ? (i == 0 ? q : k) : q + k;
       const Node raw = qkv[i];
-      qkv[i] = pointwise(ctx, {.name = "qk_norm", .module = Module::qkv_proj, .cls = MemoryClass::norm,
-                               .inputs = {raw}, .output = ctx.graph.bytes(raw), .elements = t * width, .forward = 4,
-                               .backward = 6, .forward_launches = ctx.eager() ? 1 : 2, .backward_launches = 4});
+      qkv[i] = pointwise(ctx, {.name = "qk_norm",
+                               .module = Module::qkv_proj,
+                               .cls = MemoryClass::norm,
+                               .inputs = {raw},
+                               .output = ctx.graph.bytes(raw),
+                               .elements = t * width,
+                               .forward = 4,
+                               .backward = 6,
+                               .forward_launches = ctx.eager() ? 1 : 2,
+                               .backward_launches = 4});
       ctx.graph.keep(raw, qkv[i], "attn.qk_raw");
     }
   }
@@ -177,9 +178,12 @@ Node mha_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
 
 Node attention_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
   switch (a.kind) {
-    case AttentionKind::mha: return mha_block(ctx, a, normed);
-    case AttentionKind::mla: return mla_block(ctx, a, normed);
-    case AttentionKind::kda: return kda_block(ctx, a, normed);
+    case AttentionKind::mha:
+      return mha_block(ctx, a, normed);
+    case AttentionKind::mla:
+      return mla_block(ctx, a, normed);
+    case AttentionKind::kda:
+      return kda_block(ctx, a, normed);
   }
   return normed;
 }

@@ -1,5 +1,6 @@
 // Multi-head latent attention: query and key/value low-rank projections with norms, expansion per head, the shared
-// positional slice (rotated, or NoPE as in K3), softmax core with 192/128 heads, optional full-rank sigmoid output gate.
+// positional slice (rotated, or NoPE as in K3), softmax core with 192/128 heads, optional full-rank sigmoid output
+// gate.
 //
 // Tensor parallelism: the down projections are replicated and run on the sequence shard; their narrow results are
 // gathered. Context parallelism: the compressed latents (576 values per token in K3) are gathered and every rank
@@ -24,16 +25,39 @@ Node query(LayerContext& ctx, const AttentionSpec& a, Node normed, const Sizes& 
   const std::int64_t shard = ctx.shard_tokens(), h = ctx.model.hidden;
   if (a.q_lora_rank == 0) {
     const Node entered = tp_enter(ctx, normed, h, Module::qkv_proj);
-    return linear(ctx, {.name = "q_proj", .kept = "attn.x", .module = Module::qkv_proj, .input = entered,
-                        .kept_input = normed, .m = ctx.tokens(), .n = s.query, .k = h, .regather = true});
+    return linear(ctx, {.name = "q_proj",
+                        .kept = "attn.x",
+                        .module = Module::qkv_proj,
+                        .input = entered,
+                        .kept_input = normed,
+                        .m = ctx.tokens(),
+                        .n = s.query,
+                        .k = h,
+                        .regather = true});
   }
-  const Node down = linear(ctx, {.name = "q_a_proj", .kept = "attn.x", .module = Module::qkv_proj, .input = normed,
-                                 .m = shard, .n = a.q_lora_rank, .k = h});
-  const Node latent = norm(ctx, {.name = "q_a_norm", .kept = "mla.q_a", .module = Module::qkv_proj, .input = down,
-                                 .rows = shard, .width = a.q_lora_rank});
+  const Node down = linear(ctx, {.name = "q_a_proj",
+                                 .kept = "attn.x",
+                                 .module = Module::qkv_proj,
+                                 .input = normed,
+                                 .m = shard,
+                                 .n = a.q_lora_rank,
+                                 .k = h});
+  const Node latent = norm(ctx, {.name = "q_a_norm",
+                                 .kept = "mla.q_a",
+                                 .module = Module::qkv_proj,
+                                 .input = down,
+                                 .rows = shard,
+                                 .width = a.q_lora_rank});
   const Node entered = tp_enter(ctx, latent, a.q_lora_rank, Module::mla_up_proj);
-  return linear(ctx, {.name = "q_b_proj", .kept = "mla.q_latent", .module = Module::mla_up_proj, .input = entered,
-                      .kept_input = latent, .m = ctx.tokens(), .n = s.query, .k = a.q_lora_rank, .regather = true});
+  return linear(ctx, {.name = "q_b_proj",
+                      .kept = "mla.q_latent",
+                      .module = Module::mla_up_proj,
+                      .input = entered,
+                      .kept_input = latent,
+                      .m = ctx.tokens(),
+                      .n = s.query,
+                      .k = a.q_lora_rank,
+                      .regather = true});
 }
 
 Node gather_latents(LayerContext& ctx, Node latent, std::int64_t width) {
@@ -44,9 +68,14 @@ Node gather_latents(LayerContext& ctx, Node latent, std::int64_t width) {
   gather.bytes = tensor_bytes(ctx.tokens() * ctx.split.cp, width);
   CommOp scatter = gather;
   scatter.kind = CommKind::reduce_scatter;
-  return exchange(ctx, {.forward_name = "cp_gather_latent", .backward_name = "cp_scatter_latent_grad",
-                        .lane = Lane::cp_comm, .module = Module::mla_up_proj, .input = latent,
-                        .output = gather.bytes, .forward = gather, .backward = scatter});
+  return exchange(ctx, {.forward_name = "cp_gather_latent",
+                        .backward_name = "cp_scatter_latent_grad",
+                        .lane = Lane::cp_comm,
+                        .module = Module::mla_up_proj,
+                        .input = latent,
+                        .output = gather.bytes,
+                        .forward = gather,
+                        .backward = scatter});
 }
 
 // Assembles keys (and rotates the shared slice of queries and keys when the model does).
@@ -55,12 +84,17 @@ Node assemble_key(LayerContext& ctx, const AttentionSpec& a, const Sizes& s, con
   const double rotated = a.rotary ? static_cast<double>(ctx.tokens() * (s.heads + 1) * a.rope_dim) : 0;
   const double eager = ctx.eager() ? 20.0 : 4.0;
   const auto written = static_cast<double>(rows * s.key);
-  return pointwise(ctx, {.name = a.rotary ? "mla_rope_cat" : "mla_key_cat", .module = Module::mla_up_proj,
-                         .cls = MemoryClass::copy, .inputs = inputs, .output = tensor_bytes(rows, s.key),
-                         .elements = rows * s.key, .forward = 4.0 + eager * rotated / written,
+  return pointwise(ctx, {.name = a.rotary ? "mla_rope_cat" : "mla_key_cat",
+                         .module = Module::mla_up_proj,
+                         .cls = MemoryClass::copy,
+                         .inputs = inputs,
+                         .output = tensor_bytes(rows, s.key),
+                         .elements = rows * s.key,
+                         .forward = 4.0 + eager * rotated / written,
                          // Backward splits the key gradient, joins it with the value gradient, sums the shared slice.
                          .backward = 6.0 + eager * rotated / written,
-                         .forward_launches = a.rotary && ctx.eager() ? 11 : 1, .backward_launches = 3});
+                         .forward_launches = a.rotary && ctx.eager() ? 11 : 1,
+                         .backward_launches = 3});
 }
 
 }  // namespace
@@ -70,25 +104,45 @@ Node mla_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
   const std::int64_t shard = ctx.shard_tokens(), h = ctx.model.hidden, rows = ctx.tokens() * ctx.split.cp;
   const std::int64_t compressed = a.kv_lora_rank + a.rope_dim;
   const Node q = query(ctx, a, normed, s);
-  const Node down = linear(ctx, {.name = "kv_a_proj", .kept = "attn.x", .module = Module::qkv_proj, .input = normed,
-                                 .m = shard, .n = compressed, .k = h, .quantize_input = a.q_lora_rank == 0});
-  const Node latent = norm(ctx, {.name = "kv_a_norm", .kept = "mla.kv_a", .module = Module::qkv_proj, .input = down,
-                                 .rows = shard, .width = a.kv_lora_rank});
+  const Node down = linear(ctx, {.name = "kv_a_proj",
+                                 .kept = "attn.x",
+                                 .module = Module::qkv_proj,
+                                 .input = normed,
+                                 .m = shard,
+                                 .n = compressed,
+                                 .k = h,
+                                 .quantize_input = a.q_lora_rank == 0});
+  const Node latent = norm(ctx, {.name = "kv_a_norm",
+                                 .kept = "mla.kv_a",
+                                 .module = Module::qkv_proj,
+                                 .input = down,
+                                 .rows = shard,
+                                 .width = a.kv_lora_rank});
   const Node entered = gather_latents(ctx, tp_enter(ctx, latent, compressed, Module::mla_up_proj), compressed);
-  const Node expanded = linear(ctx, {.name = "kv_b_proj", .kept = "mla.kv_latent", .module = Module::mla_up_proj,
-                                     .input = entered, .kept_input = latent, .m = rows, .n = s.expanded,
-                                     .k = a.kv_lora_rank, .regather = true});
+  const Node expanded = linear(ctx, {.name = "kv_b_proj",
+                                     .kept = "mla.kv_latent",
+                                     .module = Module::mla_up_proj,
+                                     .input = entered,
+                                     .kept_input = latent,
+                                     .m = rows,
+                                     .n = s.expanded,
+                                     .k = a.kv_lora_rank,
+                                     .regather = true});
   ctx.graph.no_fan_in(expanded);  // the key assembly's backward joins both gradients
-  const Node value = pointwise(ctx, {.name = "mla_value_view", .module = Module::mla_up_proj, .inputs = {expanded},
+  const Node value = pointwise(ctx, {.name = "mla_value_view",
+                                     .module = Module::mla_up_proj,
+                                     .inputs = {expanded},
                                      .output = tensor_bytes(rows, s.value)});
   const Node key = assemble_key(ctx, a, s, {expanded});
   const Node core = softmax_core(ctx, a, {q, key, value}, rows);
   ctx.graph.keep(q, core, "attn.q");
   ctx.graph.keep(key, core, "attn.k");
-  if (ctx.eager()) ctx.graph.keep(expanded, core, "attn.kv_expanded");
-  else ctx.graph.keep(value, core, "attn.v");
+  if (ctx.eager())
+    ctx.graph.keep(expanded, core, "attn.kv_expanded");
+  else
+    ctx.graph.keep(value, core, "attn.v");
   const bool full_gate = a.output_gate == GateKind::full;
-  const Node full_rows = full_gate ? tp_enter(ctx, normed, h, Module::gate) : normed;
+  const Node full_rows = full_gate ? tp_enter(ctx, normed, h, Module::qkv_proj) : normed;
   return attention_output(ctx, {a, core, normed, full_rows});
 }
 

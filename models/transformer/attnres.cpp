@@ -4,9 +4,8 @@
 // not empty; if l mod B = 0 the running sum p joins the bank and is cleared; p += attention; FFN input = mix(bank, p);
 // p += FFN. Sources of the attention mix: ceil(l/B) + 1 (no mix at l = 0); of the FFN mix: floor(l/B) + 2.
 // Cost: n rows read and one written forward; n rows and the output gradient read and n row gradients written backward.
-// The mix is checkpointed: only the running sum is kept, as in a plain residual, and backward mixes once more; bank rows
-// belong to earlier layers.
-// Source: k3-facts sections 1.2, 2.4, 2.5 (NeMo AutoModel kimi_k3 model code).
+// The mix is checkpointed: only the running sum is kept, as in a plain residual, and backward mixes once more; bank
+// rows belong to earlier layers. Source: k3-facts sections 1.2, 2.4, 2.5 (NeMo AutoModel kimi_k3 model code).
 #include "models/transformer/parts.h"
 
 namespace k3sim {
@@ -24,7 +23,8 @@ Node attnres_mix(LayerContext& ctx, Node running, std::int64_t sources, const ch
   op.backward = {compute_step(backward)};
   if (ctx.split.fusion < 2 && sources > 1) {
     // Row gradients of the bank are summed over the mixes that read it.
-    Kernel sum = memory_kernel("attnres_grad_accumulate", Pass::input_grad, MemoryClass::add, row * (3 * (sources - 1)));
+    Kernel sum =
+        memory_kernel("attnres_grad_accumulate", Pass::input_grad, MemoryClass::add, row * (3 * (sources - 1)));
     sum.launches = static_cast<std::int32_t>(sources - 1);
     op.backward.push_back(compute_step(sum));
   }
@@ -50,8 +50,12 @@ struct SublayerInput {
 
 // Norm of the sublayer's input, which is the running sum or a mix that backward rebuilds.
 Node sublayer_input(LayerContext& ctx, const SublayerInput& in) {
-  Norm n{.name = in.norm_name, .kept = in.norm_kept, .input = in.running, .rows = ctx.shard_tokens(),
-         .width = ctx.model.hidden, .after_residual = in.sources == 0};
+  Norm n{.name = in.norm_name,
+         .kept = in.norm_kept,
+         .input = in.running,
+         .rows = ctx.shard_tokens(),
+         .width = ctx.model.hidden,
+         .after_residual = in.sources == 0};
   if (in.sources > 0) {
     n.input = attnres_mix(ctx, in.running, in.sources, in.mix_kept);
     n.rebuild = ctx.graph.bytes(in.running) * (in.sources + 1);
@@ -64,14 +68,13 @@ Node sublayer_input(LayerContext& ctx, const SublayerInput& in) {
 Node decoder_layer(LayerContext& ctx, const LayerSpec& layer, std::size_t index, Node input) {
   const std::int64_t block = ctx.model.attnres_block, l = static_cast<std::int64_t>(index);
   const bool mixed = block > 0;
-  const Node attention_normed =
-      sublayer_input(ctx, {input, mixed && l > 0 ? (l + block - 1) / block + 1 : 0, "attn_norm", "norm.attn_input",
-                           "attnres.attn_sum"});
+  const Node attention_normed = sublayer_input(ctx, {input, mixed && l > 0 ? (l + block - 1) / block + 1 : 0,
+                                                     "attn_norm", "norm.attn_input", "attnres.attn_sum"});
   const Node attention = attention_block(ctx, layer.attention, attention_normed);
   const bool cleared = mixed && l % block == 0;  // the old sum moved into the bank
   const Node middle = cleared ? attention : residual_add(ctx, input, attention, "attn.hidden_dropout_mask");
-  const Node ffn_normed = sublayer_input(
-      ctx, {middle, mixed ? l / block + 2 : 0, "ffn_norm", "norm.ffn_input", "attnres.ffn_sum"});
+  const Node ffn_normed =
+      sublayer_input(ctx, {middle, mixed ? l / block + 2 : 0, "ffn_norm", "norm.ffn_input", "attnres.ffn_sum"});
   const Node ffn = feed_forward(ctx, layer.ffn, ffn_normed);
   return residual_add(ctx, middle, ffn, "ffn.hidden_dropout_mask");
 }

@@ -15,7 +15,9 @@
 namespace k3sim {
 namespace {
 
-double as_d(std::int64_t v) { return static_cast<double>(v); }
+double as_d(std::int64_t v) {
+  return static_cast<double>(v);
+}
 
 double kda_core_flops(const AttentionSpec& a) {
   constexpr double kChunk = 16;
@@ -33,9 +35,12 @@ double score_flops(const AttentionSpec& a, std::int64_t sequence, bool causal) {
 
 const char* attention_name(AttentionKind kind) {
   switch (kind) {
-    case AttentionKind::mha: return "attention";
-    case AttentionKind::mla: return "mla";
-    case AttentionKind::kda: return "kda";
+    case AttentionKind::mha:
+      return "attention";
+    case AttentionKind::mla:
+      return "mla";
+    case AttentionKind::kda:
+      return "kda";
   }
   return "attention";
 }
@@ -53,7 +58,9 @@ void add(ModelAudit& audit, const std::string& name, std::int64_t count, std::in
   audit.components.push_back({name, count, parameters, Flops(flops)});
 }
 
-void add(ModelAudit& audit, const std::string& name, const Weights& w) { add(audit, name, 1, w.total(), 2 * as_d(w.matmul)); }
+void add(ModelAudit& audit, const std::string& name, const Weights& w) {
+  add(audit, name, 1, w.total(), 2 * as_d(w.matmul));
+}
 
 void add_layer(ModelAudit& audit, const ModelSpec& model, const LayerSpec& layer) {
   const AttentionSpec& a = layer.attention;

@@ -1,5 +1,6 @@
 // Parameter counts; formulas are those of the audit script in k3-facts section 1.3, generalised to the other families.
 // Exact: kimi_k3 gives 2,779,484,476,000 in total.
+// Source: k3-facts section 1.3; Hugging Face model code of the other families.
 #include "models/transformer/counts.h"
 
 namespace k3sim {
@@ -60,16 +61,24 @@ Weights kda(const AttentionSpec& a, std::int64_t h) {
   return w;
 }
 
-std::int64_t ffn_matrices(Activation kind) { return is_gated(kind) ? 3 : 2; }
+std::int64_t ffn_matrices(Activation kind) {
+  return is_gated(kind) ? 3 : 2;
+}
 
 }  // namespace
 
 Weights attention_weights(const ModelSpec& model, const AttentionSpec& a) {
   Weights w;
   switch (a.kind) {
-    case AttentionKind::mha: w = mha(a, model.hidden); break;
-    case AttentionKind::mla: w = mla(a, model.hidden); break;
-    case AttentionKind::kda: w = kda(a, model.hidden); break;
+    case AttentionKind::mha:
+      w = mha(a, model.hidden);
+      break;
+    case AttentionKind::mla:
+      w = mla(a, model.hidden);
+      break;
+    case AttentionKind::kda:
+      w = kda(a, model.hidden);
+      break;
   }
   output_projection(w, a, model.hidden);
   return w;
@@ -110,8 +119,12 @@ std::int64_t expert_weights(const ModelSpec& model, const FfnSpec& f) {
   return ffn_matrices(f.activation) * (f.latent > 0 ? f.latent : model.hidden) * f.expert_intermediate;
 }
 
-std::int64_t norm_weights(const ModelSpec& model) { return model.hidden * (model.norm_bias ? 2 : 1); }
+std::int64_t norm_weights(const ModelSpec& model) {
+  return model.hidden * (model.norm_bias ? 2 : 1);
+}
 
-std::int64_t attnres_weights(const ModelSpec& model) { return model.attnres_block > 0 ? 2 * model.hidden : 0; }
+std::int64_t attnres_weights(const ModelSpec& model) {
+  return model.attnres_block > 0 ? 2 * model.hidden : 0;
+}
 
 }  // namespace k3sim

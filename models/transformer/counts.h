@@ -17,8 +17,8 @@ struct Weights {
 Weights attention_weights(const ModelSpec& model, const AttentionSpec& a);
 Weights dense_ffn_weights(const ModelSpec& model, const FfnSpec& f);
 Weights shared_expert_weights(const ModelSpec& model, const FfnSpec& f);
-Weights router_weights(const ModelSpec& model, const FfnSpec& f);  // selection bias included
-Weights latent_weights(const ModelSpec& model, const FfnSpec& f);  // down, up, latent norm
+Weights router_weights(const ModelSpec& model, const FfnSpec& f);       // selection bias included
+Weights latent_weights(const ModelSpec& model, const FfnSpec& f);       // down, up, latent norm
 std::int64_t expert_weights(const ModelSpec& model, const FfnSpec& f);  // of one routed expert
 std::int64_t norm_weights(const ModelSpec& model);                      // of one norm over the hidden width
 std::int64_t attnres_weights(const ModelSpec& model);                   // of one mix; 0 without AttnRes

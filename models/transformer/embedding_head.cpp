@@ -45,8 +45,13 @@ Node embed(LayerContext& ctx, Node tokens) {
   Node self = ctx.graph.add(std::move(op));
   if (!ctx.split.dropout) return self;
   const std::int64_t elements = ctx.shard_tokens() * h;
-  self = pointwise(ctx, {.name = "embedding_dropout", .module = Module::embedding, .inputs = {self},
-                         .output = Bytes(2 * elements), .elements = elements, .forward = 5, .backward = 5});
+  self = pointwise(ctx, {.name = "embedding_dropout",
+                         .module = Module::embedding,
+                         .inputs = {self},
+                         .output = Bytes(2 * elements),
+                         .elements = elements,
+                         .forward = 5,
+                         .backward = 5});
   ctx.graph.keep_extra(self, "embedding.dropout_mask", Bytes(elements), Dtype::fp8, false);
   return self;
 }
@@ -69,8 +74,8 @@ Node cross_entropy(LayerContext& ctx, Node logits) {
   bwd.launches = ctx.split.fusion >= 2 ? 1 : 3;
   op.forward = {compute_step(fwd)};
   if (ctx.split.tp > 1) {
-    op.forward.push_back(comm_step("tp_loss_reduce", Lane::tp_comm,
-                                   tp_reduce(CommKind::all_reduce, Bytes(3 * 4 * ctx.tokens()))));
+    op.forward.push_back(
+        comm_step("tp_loss_reduce", Lane::tp_comm, tp_reduce(CommKind::all_reduce, Bytes(3 * 4 * ctx.tokens()))));
   }
   op.backward = {compute_step(bwd)};
   op.forward_scratch = Bytes(4 * elements);
@@ -83,7 +88,11 @@ Node cross_entropy(LayerContext& ctx, Node logits) {
 Node head(LayerContext& ctx, Node hidden, bool mixed) {
   const ModelSpec& model = ctx.model;
   const std::int64_t h = model.hidden, shard = ctx.shard_tokens();
-  Norm final{.name = "final_norm", .kept = "norm.head_input", .module = Module::head, .input = hidden, .rows = shard,
+  Norm final{.name = "final_norm",
+             .kept = "norm.head_input",
+             .module = Module::head,
+             .input = hidden,
+             .rows = shard,
              .width = h};
   if (mixed && model.attnres_block > 0) {
     const auto layers = static_cast<std::int64_t>(model.layers.size());
@@ -93,9 +102,16 @@ Node head(LayerContext& ctx, Node hidden, bool mixed) {
   }
   const Node normed = norm(ctx, final);
   const Node entered = tp_enter(ctx, normed, h, Module::head);
-  const Node logits = linear(ctx, {.name = "lm_head", .kept = "head.x", .module = Module::head, .input = entered,
-                                   .kept_input = normed, .m = ctx.tokens(), .n = per_rank(model.vocab, ctx.split.tp),
-                                   .k = h, .regather = true, .high_precision = !ctx.split.fp8_head});
+  const Node logits = linear(ctx, {.name = "lm_head",
+                                   .kept = "head.x",
+                                   .module = Module::head,
+                                   .input = entered,
+                                   .kept_input = normed,
+                                   .m = ctx.tokens(),
+                                   .n = per_rank(model.vocab, ctx.split.tp),
+                                   .k = h,
+                                   .regather = true,
+                                   .high_precision = !ctx.split.fp8_head});
   return cross_entropy(ctx, logits);
 }
 
@@ -128,15 +144,25 @@ LayerProgram mtp_program(const ModelSpec& model, const SplitConfig& split) {
   const std::int64_t h = model.hidden, shard = ctx.shard_tokens();
   const Node hidden = graph.input(tensor_bytes(shard, h));
   const Node embedded = embed(ctx, graph.input(Bytes{0}));
-  const Node left = norm(ctx, {.name = "mtp_norm_hidden", .kept = "mtp.hidden", .input = hidden, .rows = shard,
-                               .width = h});
-  const Node right = norm(ctx, {.name = "mtp_norm_embedding", .kept = "mtp.embedding", .input = embedded,
-                                .rows = shard, .width = h});
-  const Node joined = pointwise(ctx, {.name = "mtp_concat", .module = Module::embedding, .cls = MemoryClass::copy,
-                                      .inputs = {left, right}, .output = tensor_bytes(shard, 2 * h),
-                                      .elements = shard * 2 * h, .forward = 4, .backward = 4});
-  const Node projected = linear(ctx, {.name = "mtp_proj", .kept = "mtp.joined", .module = Module::embedding,
-                                      .input = joined, .m = shard, .n = h, .k = 2 * h});
+  const Node left =
+      norm(ctx, {.name = "mtp_norm_hidden", .kept = "mtp.hidden", .input = hidden, .rows = shard, .width = h});
+  const Node right =
+      norm(ctx, {.name = "mtp_norm_embedding", .kept = "mtp.embedding", .input = embedded, .rows = shard, .width = h});
+  const Node joined = pointwise(ctx, {.name = "mtp_concat",
+                                      .module = Module::embedding,
+                                      .cls = MemoryClass::copy,
+                                      .inputs = {left, right},
+                                      .output = tensor_bytes(shard, 2 * h),
+                                      .elements = shard * 2 * h,
+                                      .forward = 4,
+                                      .backward = 4});
+  const Node projected = linear(ctx, {.name = "mtp_proj",
+                                      .kept = "mtp.joined",
+                                      .module = Module::embedding,
+                                      .input = joined,
+                                      .m = shard,
+                                      .n = h,
+                                      .k = 2 * h});
   const std::size_t last = model.layers.size() - 1;
   const Node layer = decoder_layer(ctx, model.layers[last], last, projected);
   LayerProgram program = graph.finish(head(ctx, layer, false));

@@ -15,10 +15,14 @@ struct ActivationCost {
 
 ActivationCost cost_of(Activation kind) {
   switch (kind) {
-    case Activation::gelu: return {"gelu", 4, 6};
-    case Activation::squared_relu: return {"squared_relu", 4, 6};
-    case Activation::swiglu: return {"swiglu", 6, 10};
-    case Activation::situ_glu: return {"situ_glu", 6, 10};
+    case Activation::gelu:
+      return {"gelu", 4, 6};
+    case Activation::squared_relu:
+      return {"squared_relu", 4, 6};
+    case Activation::swiglu:
+      return {"swiglu", 6, 10};
+    case Activation::situ_glu:
+      return {"situ_glu", 6, 10};
   }
   return {"activation", 4, 6};
 }
@@ -35,12 +39,24 @@ Node eager_swiglu(LayerContext& ctx, const ActivationCall& call) {
   const std::int64_t elements = call.rows * call.width;
   // Backward of views also joins the two halves' gradients (4 B per element of each).
   const double join = call.up < 0 ? 8 : 0;
-  const Node silu = pointwise(ctx, {.name = "silu", .module = call.module, .inputs = {gate}, .output = out,
-                                    .elements = elements, .forward = 4, .backward = 6 + join,
-                                    .backward_launches = call.up < 0 ? 2 : 1, .lane = call.lane});
+  const Node silu = pointwise(ctx, {.name = "silu",
+                                    .module = call.module,
+                                    .inputs = {gate},
+                                    .output = out,
+                                    .elements = elements,
+                                    .forward = 4,
+                                    .backward = 6 + join,
+                                    .backward_launches = call.up < 0 ? 2 : 1,
+                                    .lane = call.lane});
   ctx.graph.keep(call.input, silu, call.kept);
-  const Node product = pointwise(ctx, {.name = "silu_mul", .module = call.module, .inputs = {silu, up}, .output = out,
-                                       .elements = elements, .forward = 6, .backward = 12, .backward_launches = 2,
+  const Node product = pointwise(ctx, {.name = "silu_mul",
+                                       .module = call.module,
+                                       .inputs = {silu, up},
+                                       .output = out,
+                                       .elements = elements,
+                                       .forward = 6,
+                                       .backward = 12,
+                                       .backward_launches = 2,
                                        .lane = call.lane});
   ctx.graph.keep(silu, product, "ffn.silu");
   if (call.up >= 0) ctx.graph.keep(call.up, product, "ffn.up_half");
@@ -71,8 +87,16 @@ Node dense_ffn_block(LayerContext& ctx, const FfnSpec& f, Node normed) {
   const std::int64_t t = ctx.tokens(), h = ctx.model.hidden, width = per_rank(f.intermediate, ctx.split.tp);
   const Node entered = tp_enter(ctx, normed, h, Module::ffn_up);
   auto project = [&](const char* name, std::int64_t n, bool first) {
-    return linear(ctx, {.name = name, .kept = "ffn.x", .module = Module::ffn_up, .input = entered,
-                        .kept_input = normed, .m = t, .n = n, .k = h, .quantize_input = first, .regather = first,
+    return linear(ctx, {.name = name,
+                        .kept = "ffn.x",
+                        .module = Module::ffn_up,
+                        .input = entered,
+                        .kept_input = normed,
+                        .m = t,
+                        .n = n,
+                        .k = h,
+                        .quantize_input = first,
+                        .regather = first,
                         .bias = f.bias});
   };
   ActivationCall call{.kind = f.activation, .kept = "ffn.up", .module = Module::activation, .rows = t, .width = width};
@@ -83,8 +107,14 @@ Node dense_ffn_block(LayerContext& ctx, const FfnSpec& f, Node normed) {
     call.input = project("ffn_up", is_gated(f.activation) ? 2 * width : width, true);
   }
   const Node act = activation(ctx, call);
-  const Node down = linear(ctx, {.name = "ffn_down", .kept = "ffn.act", .module = Module::ffn_down, .input = act,
-                                 .m = t, .n = h, .k = width, .bias = f.bias});
+  const Node down = linear(ctx, {.name = "ffn_down",
+                                 .kept = "ffn.act",
+                                 .module = Module::ffn_down,
+                                 .input = act,
+                                 .m = t,
+                                 .n = h,
+                                 .k = width,
+                                 .bias = f.bias});
   return tp_exit(ctx, down, h, Module::ffn_down);
 }
 

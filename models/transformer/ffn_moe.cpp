@@ -1,13 +1,13 @@
 // Mixture of experts and LatentMoE: FP32 router, permutation, dispatch, grouped expert GEMMs, combine, shared experts.
 //
-// Rows: a rank holds tokens / tp tokens (sequence shard), sends top-k rows of each, and with balanced routing its experts
-// compute as many rows (times etp, because expert-tensor-parallel ranks gather each other's rows).
-// Shared experts run on the side lane (k3-facts 2.2): gate + up + activation (SE1) beside dispatch, down (SE2) beside
-// combine; in backward SE2 beside combine-backward and SE1 after the routed experts, beside dispatch-backward. An eager
-// stack (fusion 0) writes them after the routed path, as the measured modules do.
-// Routing weight: eager stacks multiply it into the expert output and keep that output; fused stacks multiply it into the
-// activation (or rewrite the weight's gradient, K3) and do not keep the expert output.
-// Source: k3-facts sections 1.2, 2.2, 2.4; Megatron-LM core/transformer/moe; measurements README (module construction).
+// Rows: a rank holds tokens / tp tokens (sequence shard), sends top-k rows of each, and with balanced routing its
+// experts compute as many rows (times etp, because expert-tensor-parallel ranks gather each other's rows). Shared
+// experts run on the side lane (k3-facts 2.2): gate + up + activation (SE1) beside dispatch, down (SE2) beside combine;
+// in backward SE2 beside combine-backward and SE1 after the routed experts, beside dispatch-backward. An eager stack
+// (fusion 0) writes them after the routed path, as the measured modules do. Routing weight: eager stacks multiply it
+// into the expert output and keep that output; fused stacks multiply it into the activation (or rewrite the weight's
+// gradient, K3) and do not keep the expert output. Source: k3-facts sections 1.2, 2.2, 2.4; Megatron-LM
+// core/transformer/moe; measurements README (module construction).
 #include <algorithm>
 
 #include "models/transformer/parts.h"
@@ -66,10 +66,10 @@ Node router(LayerContext& ctx, const FfnSpec& f, Node normed, const MoeShape& m)
   op.forward.push_back(memory_step("router_scores", Pass::forward, MemoryClass::activation, 8 * scores));
   op.forward.push_back(compute_step(select));
   // Gather of the chosen scores, their sum and division, and the sort of the row indices by expert.
-  op.forward.push_back(memory_step("router_weights_sort", Pass::forward, MemoryClass::gather, 120 * chosen,
-                                   ctx.eager() ? 12 : 3));
-  op.backward = {memory_step("router_scores_grad", Pass::input_grad, MemoryClass::activation,
-                             16 * scores + 24 * chosen, ctx.eager() ? 8 : 2)};
+  op.forward.push_back(
+      memory_step("router_weights_sort", Pass::forward, MemoryClass::gather, 120 * chosen, ctx.eager() ? 12 : 3));
+  op.backward = {memory_step("router_scores_grad", Pass::input_grad, MemoryClass::activation, 16 * scores + 24 * chosen,
+                             ctx.eager() ? 8 : 2)};
   Kernel grad = logits;
   grad.pass = Pass::input_grad;
   op.backward.push_back(compute_step(grad));
@@ -80,16 +80,18 @@ Node router(LayerContext& ctx, const FfnSpec& f, Node normed, const MoeShape& m)
   op.backward.push_back(compute_step(grad));
   if (ctx.eager()) op.gradient_scratch = tensor_bytes(m.tokens, ctx.model.hidden, 4);
   const Node self = ctx.graph.add(std::move(op));
-  if (ctx.eager()) ctx.graph.keep_extra(self, "moe.x_fp32", tensor_bytes(m.tokens, ctx.model.hidden, 4), Dtype::fp32);
-  else ctx.graph.keep(normed, self, "moe.x");
+  if (ctx.eager())
+    ctx.graph.keep_extra(self, "moe.x_fp32", tensor_bytes(m.tokens, ctx.model.hidden, 4), Dtype::fp32);
+  else
+    ctx.graph.keep(normed, self, "moe.x");
   ctx.graph.keep_extra(self, "moe.scores", tensor_bytes(m.tokens, f.experts, 4), Dtype::fp32);
   // Chosen indices and the two orders that permute and restore rows (int64), weights before and after normalisation.
   ctx.graph.keep_extra(self, "moe.routing", Bytes(m.tokens * f.topk * (3 * 8 + 2 * 4)), Dtype::fp32);
   return self;
 }
 
-Node gather_rows(LayerContext& ctx, const char* name, const char* back, Module module, Node input,
-                 std::int64_t rows, std::int64_t width) {
+Node gather_rows(LayerContext& ctx, const char* name, const char* back, Module module, Node input, std::int64_t rows,
+                 std::int64_t width) {
   const double bytes = 4.0 * static_cast<double>(rows * width);
   Operation op = memory_operation(module, {input}, tensor_bytes(rows, width));
   op.forward = {memory_step(name, Pass::forward, MemoryClass::gather, bytes)};
@@ -123,10 +125,13 @@ Node etp_exchange(LayerContext& ctx, const MoeShape& m, Node rows, bool gather) 
   CommOp scatter = all;
   scatter.kind = CommKind::reduce_scatter;
   return exchange(ctx, {.forward_name = gather ? "etp_all_gather" : "etp_reduce_scatter",
-                        .backward_name = gather ? "etp_reduce_scatter" : "etp_all_gather", .lane = Lane::ep_comm,
-                        .module = gather ? Module::dispatch : Module::combine, .input = rows,
+                        .backward_name = gather ? "etp_reduce_scatter" : "etp_all_gather",
+                        .lane = Lane::ep_comm,
+                        .module = gather ? Module::dispatch : Module::combine,
+                        .input = rows,
                         .output = gather ? all.bytes : tensor_bytes(m.rows, m.width),
-                        .forward = gather ? all : scatter, .backward = gather ? scatter : all});
+                        .forward = gather ? all : scatter,
+                        .backward = gather ? scatter : all});
 }
 
 // Permutation by destination, transport, and (with the all-to-all dispatcher) a second sort by local expert.
@@ -138,8 +143,12 @@ Node dispatch(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node laten
     if (!ctx.eager() && f.latent > 0) ctx.graph.keep(latent, rows, "moe.latent");
   }
   if (transported) {
-    rows = exchange(ctx, {.forward_name = "ep_dispatch", .backward_name = "ep_dispatch_grad", .lane = Lane::ep_comm,
-                          .module = Module::dispatch, .input = rows, .output = tensor_bytes(m.rows, m.width),
+    rows = exchange(ctx, {.forward_name = "ep_dispatch",
+                          .backward_name = "ep_dispatch_grad",
+                          .lane = Lane::ep_comm,
+                          .module = Module::dispatch,
+                          .input = rows,
+                          .output = tensor_bytes(m.rows, m.width),
                           .forward = token_exchange(ctx, f, m, true),
                           .backward = token_exchange(ctx, f, m, false)});
     if (!ctx.eager() && f.latent > 0) ctx.graph.keep(latent, rows, "moe.latent");
@@ -170,8 +179,11 @@ Node combine(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows) 
   rows = etp_exchange(ctx, m, rows, false);
   const bool reduced = transported && !alltoall;  // the transport itself sums a token's rows
   if (transported) {
-    rows = exchange(ctx, {.forward_name = "ep_combine", .backward_name = "ep_combine_grad", .lane = Lane::ep_comm,
-                          .module = Module::combine, .input = rows,
+    rows = exchange(ctx, {.forward_name = "ep_combine",
+                          .backward_name = "ep_combine_grad",
+                          .lane = Lane::ep_comm,
+                          .module = Module::combine,
+                          .input = rows,
                           .output = tensor_bytes(reduced ? m.tokens : m.rows, m.width),
                           .forward = token_exchange(ctx, f, m, false),
                           .backward = token_exchange(ctx, f, m, true)});
@@ -194,65 +206,122 @@ SharedPath shared_first(LayerContext& ctx, const FfnSpec& f, Node normed) {
   const std::int64_t t = ctx.tokens(), h = ctx.model.hidden, width = per_rank(f.shared_intermediate, ctx.split.tp);
   SharedPath path;
   path.entered = tp_enter(ctx, normed, h, Module::shared_up);
-  const Node up = linear(ctx, {.name = "shared_up", .kept = "moe.x_bf16", .module = Module::shared_up,
-                               .input = path.entered, .kept_input = normed, .m = t,
-                               .n = is_gated(f.activation) ? 2 * width : width, .k = h, .quantize_input = false,
-                               .regather = true, .lane = Lane::side});
-  path.activated = activation(ctx, {.kind = f.activation, .kept = "moe.shared_up", .module = Module::shared_activation,
-                                     .input = up, .rows = t, .width = width, .lane = Lane::side});
+  const Node up = linear(ctx, {.name = "shared_up",
+                               .kept = "moe.x_bf16",
+                               .module = Module::shared_up,
+                               .input = path.entered,
+                               .kept_input = normed,
+                               .m = t,
+                               .n = is_gated(f.activation) ? 2 * width : width,
+                               .k = h,
+                               .quantize_input = false,
+                               .regather = true,
+                               .lane = Lane::side});
+  path.activated = activation(ctx, {.kind = f.activation,
+                                    .kept = "moe.shared_up",
+                                    .module = Module::shared_activation,
+                                    .input = up,
+                                    .rows = t,
+                                    .width = width,
+                                    .lane = Lane::side});
   return path;
 }
 
 Node shared_second(LayerContext& ctx, const FfnSpec& f, const SharedPath& path, Node run_after) {
   const std::int64_t h = ctx.model.hidden, width = per_rank(f.shared_intermediate, ctx.split.tp);
-  const Node down = linear(ctx, {.name = "shared_down", .kept = "moe.shared_act", .module = Module::shared_down,
-                                 .input = path.activated, .m = ctx.tokens(), .n = h, .k = width,
-                                 .lane = Lane::side, .run_after = run_after});
+  const Node down = linear(ctx, {.name = "shared_down",
+                                 .kept = "moe.shared_act",
+                                 .module = Module::shared_down,
+                                 .input = path.activated,
+                                 .m = ctx.tokens(),
+                                 .n = h,
+                                 .k = width,
+                                 .lane = Lane::side,
+                                 .run_after = run_after});
   return tp_exit(ctx, down, h, Module::shared_down);
+}
+
+struct ExpertPath {
+  Node up, down;
+};
+
+ExpertPath experts(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows, Node weights) {
+  const Node up = linear(ctx, {.name = "expert_up",
+                               .kept = "moe.dispatched",
+                               .module = Module::expert_up,
+                               .input = rows,
+                               .m = m.local_rows,
+                               .n = is_gated(f.activation) ? 2 * m.inter : m.inter,
+                               .k = m.width,
+                               .groups = m.local_experts});
+  const Node act = activation(ctx, {.kind = f.activation,
+                                    .kept = "moe.expert_up",
+                                    .module = Module::expert_activation,
+                                    .input = up,
+                                    .rows = m.local_rows,
+                                    .width = m.inter,
+                                    .weights = ctx.eager() ? -1 : weights});
+  const Node down = linear(ctx, {.name = "expert_down",
+                                 .kept = "moe.expert_act",
+                                 .module = Module::expert_down,
+                                 .input = act,
+                                 .m = m.local_rows,
+                                 .n = m.width,
+                                 .k = m.inter,
+                                 .groups = m.local_experts});
+  return {up, down};
+}
+
+Node latent_in(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node normed) {
+  if (f.latent == 0) return normed;
+  return linear(ctx, {.name = "latent_down",
+                      .kept = "moe.x_bf16",
+                      .module = Module::latent_proj,
+                      .input = normed,
+                      .m = m.tokens,
+                      .n = f.latent,
+                      .k = ctx.model.hidden});
+}
+
+Node latent_out(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node sum) {
+  if (f.latent == 0) return sum;
+  if (f.latent_norm) {
+    sum = norm(ctx, {.name = "latent_norm",
+                     .kept = "moe.latent_sum",
+                     .module = Module::latent_proj,
+                     .input = sum,
+                     .rows = m.tokens,
+                     .width = f.latent});
+  }
+  return linear(ctx, {.name = "latent_up",
+                      .kept = "moe.latent_normed",
+                      .module = Module::latent_proj,
+                      .input = sum,
+                      .m = m.tokens,
+                      .n = ctx.model.hidden,
+                      .k = f.latent});
 }
 
 }  // namespace
 
 Node moe_block(LayerContext& ctx, const FfnSpec& f, Node normed) {
   const MoeShape m = shape_of(ctx, f);
-  const std::int64_t h = ctx.model.hidden;
-  const bool shared = f.shared_intermediate > 0, late_shared = ctx.eager();
+  const bool shared = f.shared_intermediate > 0, beside = shared && !ctx.eager();
   const Node weights = router(ctx, f, normed, m);
-  Node latent = normed;
-  if (f.latent > 0) {
-    latent = linear(ctx, {.name = "latent_down", .kept = "moe.x_bf16", .module = Module::latent_proj,
-                          .input = normed, .m = m.tokens, .n = f.latent, .k = h});
-  }
-  const Node rows = dispatch(ctx, f, m, latent);
+  const Node rows = dispatch(ctx, f, m, latent_in(ctx, f, m, normed));
   SharedPath path;
-  if (shared && !late_shared) path = shared_first(ctx, f, normed);
-  const bool gated = is_gated(f.activation);
-  const Node up = linear(ctx, {.name = "expert_up", .kept = "moe.dispatched", .module = Module::expert_up,
-                               .input = rows, .m = m.local_rows, .n = gated ? 2 * m.inter : m.inter, .k = m.width,
-                               .groups = m.local_experts});
-  const Node act = activation(ctx, {.kind = f.activation, .kept = "moe.expert_up", .module = Module::expert_activation,
-                                    .input = up, .rows = m.local_rows, .width = m.inter,
-                                    .weights = ctx.eager() ? -1 : weights});
-  const Node down = linear(ctx, {.name = "expert_down", .kept = "moe.expert_act", .module = Module::expert_down,
-                                 .input = act, .m = m.local_rows, .n = m.width, .k = m.inter,
-                                 .groups = m.local_experts});
-  const Node weighted = ctx.eager() ? weighted_rows(ctx, down, weights, m) : down;
-  Node out = combine(ctx, f, m, weighted);
+  if (beside) path = shared_first(ctx, f, normed);
+  const ExpertPath expert = experts(ctx, f, m, rows, weights);
+  const Node weighted = ctx.eager() ? weighted_rows(ctx, expert.down, weights, m) : expert.down;
+  const Node combined = combine(ctx, f, m, weighted);
   Node shared_out = -1;
-  if (shared && !late_shared) {
-    ctx.graph.order_backward(path.activated, up);
-    shared_out = shared_second(ctx, f, path, down);
+  if (beside) {
+    ctx.graph.order_backward(path.activated, expert.up);
+    shared_out = shared_second(ctx, f, path, expert.down);
   }
-  if (f.latent > 0) {
-    if (f.latent_norm) {
-      out = norm(ctx, {.name = "latent_norm", .kept = "moe.latent_sum", .module = Module::latent_proj, .input = out,
-                       .rows = m.tokens, .width = f.latent});
-    }
-    out = linear(ctx, {.name = "latent_up", .kept = "moe.latent_normed", .module = Module::latent_proj, .input = out,
-                       .m = m.tokens, .n = h, .k = f.latent});
-  }
+  const Node out = latent_out(ctx, f, m, combined);
   if (!shared) return out;
-  if (late_shared) shared_out = shared_second(ctx, f, shared_first(ctx, f, normed), -1);
+  if (!beside) shared_out = shared_second(ctx, f, shared_first(ctx, f, normed), -1);
   Operation sum = memory_operation(Module::shared_down, {out, shared_out}, ctx.graph.bytes(out));
   sum.shares_gradient = true;
   sum.forward = {memory_step("shared_add", Pass::forward, MemoryClass::add, 3 * ctx.graph.bytes(out).as_double())};

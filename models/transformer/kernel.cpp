@@ -13,17 +13,24 @@ namespace {
 constexpr double kAttentionBackwardFlops = 2.5;
 constexpr double kKdaChunk = 64;
 
-double as_d(std::int64_t v) { return static_cast<double>(v); }
+double as_d(std::int64_t v) {
+  return static_cast<double>(v);
+}
 
-double result_bytes(Dtype operands) { return operands == Dtype::fp32 ? 4.0 : 2.0; }
+double result_bytes(Dtype operands) {
+  return operands == Dtype::fp32 ? 4.0 : 2.0;
+}
 
 // Elements of the two operands and of the result for a forward product C[m,n] = A[m,k] B[k,n] per group.
 Bytes product_bytes(Pass pass, Dtype dtype, double a, double b, double c) {
   const double e = bytes_per_element(dtype), out = result_bytes(dtype);
   switch (pass) {
-    case Pass::forward: return Bytes::ceil(e * (a + b) + out * c);
-    case Pass::input_grad: return Bytes::ceil(e * (c + b) + out * a);
-    case Pass::weight_grad: return Bytes::ceil(e * (c + a) + out * b);
+    case Pass::forward:
+      return Bytes::ceil(e * (a + b) + out * c);
+    case Pass::input_grad:
+      return Bytes::ceil(e * (c + b) + out * a);
+    case Pass::weight_grad:
+      return Bytes::ceil(e * (c + a) + out * b);
   }
   return Bytes{0};
 }
@@ -91,8 +98,7 @@ Kernel attention_kernel(const char* name, Pass pass, const AttentionShape& s) {
   out.dim_qk = s.dim_qk;
   out.dim_v = s.dim_v;
   const double scale = pass == Pass::forward ? 1.0 : kAttentionBackwardFlops;
-  out.flops =
-      Flops(scale * 2.0 * as_d(s.batch) * as_d(s.heads) * as_d(s.dim_qk + s.dim_v) * attention_pairs(s));
+  out.flops = Flops(scale * 2.0 * as_d(s.batch) * as_d(s.heads) * as_d(s.dim_qk + s.dim_v) * attention_pairs(s));
   const std::int64_t q = s.batch * s.seq_q * s.heads * s.dim_qk, o = s.batch * s.seq_q * s.heads * s.dim_v;
   const std::int64_t kv = s.batch * s.seq_k * s.kv_heads * (s.dim_qk + s.dim_v);
   out.bytes = pass == Pass::forward ? Bytes(2 * (q + kv + o)) : Bytes(2 * (2 * q + 2 * kv + 2 * o));
@@ -122,51 +128,78 @@ Kernel kda_kernel(const char* name, Pass pass, std::int64_t sequences, std::int6
 
 const char* to_string(KernelFamily f) {
   switch (f) {
-    case KernelFamily::gemm: return "gemm";
-    case KernelFamily::grouped_gemm: return "grouped_gemm";
-    case KernelFamily::attention: return "attention";
-    case KernelFamily::kda: return "kda";
-    case KernelFamily::memory: return "memory";
-    case KernelFamily::topk: return "topk";
-    case KernelFamily::newton_schulz: return "newton_schulz";
-    case KernelFamily::optimizer: return "optimizer";
+    case KernelFamily::gemm:
+      return "gemm";
+    case KernelFamily::grouped_gemm:
+      return "grouped_gemm";
+    case KernelFamily::attention:
+      return "attention";
+    case KernelFamily::kda:
+      return "kda";
+    case KernelFamily::memory:
+      return "memory";
+    case KernelFamily::topk:
+      return "topk";
+    case KernelFamily::newton_schulz:
+      return "newton_schulz";
+    case KernelFamily::optimizer:
+      return "optimizer";
   }
   return "?";
 }
 
 const char* to_string(Pass p) {
   switch (p) {
-    case Pass::forward: return "forward";
-    case Pass::input_grad: return "input_grad";
-    case Pass::weight_grad: return "weight_grad";
+    case Pass::forward:
+      return "forward";
+    case Pass::input_grad:
+      return "input_grad";
+    case Pass::weight_grad:
+      return "weight_grad";
   }
   return "?";
 }
 
 const char* to_string(Dtype d) {
   switch (d) {
-    case Dtype::bf16: return "bf16";
-    case Dtype::fp16: return "fp16";
-    case Dtype::fp32: return "fp32";
-    case Dtype::fp8: return "fp8";
-    case Dtype::fp8_block: return "fp8_block";
-    case Dtype::mxfp8: return "mxfp8";
-    case Dtype::nvfp4: return "nvfp4";
+    case Dtype::bf16:
+      return "bf16";
+    case Dtype::fp16:
+      return "fp16";
+    case Dtype::fp32:
+      return "fp32";
+    case Dtype::fp8:
+      return "fp8";
+    case Dtype::fp8_block:
+      return "fp8_block";
+    case Dtype::mxfp8:
+      return "mxfp8";
+    case Dtype::nvfp4:
+      return "nvfp4";
   }
   return "?";
 }
 
 const char* to_string(MemoryClass c) {
   switch (c) {
-    case MemoryClass::copy: return "copy";
-    case MemoryClass::add: return "add";
-    case MemoryClass::norm: return "norm";
-    case MemoryClass::activation: return "activation";
-    case MemoryClass::gather: return "gather";
-    case MemoryClass::quantize: return "quantize";
-    case MemoryClass::softmax: return "softmax";
-    case MemoryClass::conv: return "conv";
-    case MemoryClass::mix: return "mix";
+    case MemoryClass::copy:
+      return "copy";
+    case MemoryClass::add:
+      return "add";
+    case MemoryClass::norm:
+      return "norm";
+    case MemoryClass::activation:
+      return "activation";
+    case MemoryClass::gather:
+      return "gather";
+    case MemoryClass::quantize:
+      return "quantize";
+    case MemoryClass::softmax:
+      return "softmax";
+    case MemoryClass::conv:
+      return "conv";
+    case MemoryClass::mix:
+      return "mix";
   }
   return "?";
 }

@@ -11,7 +11,9 @@ namespace {
 
 using Indices = std::vector<std::uint16_t>;
 
-void merge(Indices& into, const Indices& from) { into.insert(into.end(), from.begin(), from.end()); }
+void merge(Indices& into, const Indices& from) {
+  into.insert(into.end(), from.begin(), from.end());
+}
 
 // Appends an item; an `after` list that only names the item before is left empty, as the program format has it.
 std::uint16_t append(std::vector<Item>& list, const Step& step, Module module, Indices after) {
@@ -79,7 +81,8 @@ void LayerGraph::keep(Node tensor, Node holder, const char* name, Dtype dtype, d
   if (entry.kept) return;
   entry.kept = true;
   const Bytes bytes = Bytes::ceil(entry.op.output.as_double() * element_ratio);
-  kept_.push_back({SavedTensor{name, entry.op.module, bytes, dtype, tensor != 0}, tensor, holder});
+  kept_.push_back(
+      {SavedTensor{name, entry.op.module, bytes, dtype, tensor != 0 && !entry.op.output_stays}, tensor, holder});
 }
 
 void LayerGraph::keep_extra(Node holder, const char* name, Bytes bytes, Dtype dtype, bool recomputable) {
@@ -93,7 +96,8 @@ LayerProgram LayerGraph::finish(Node output, const FinishOptions& options) const
   emit_forward(program);
   emit_backward(program);
   std::vector<Kept> ordered = kept_;
-  std::stable_sort(ordered.begin(), ordered.end(), [](const Kept& a, const Kept& b) { return a.producer < b.producer; });
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const Kept& a, const Kept& b) { return a.producer < b.producer; });
   Bytes total{0};
   for (const Kept& k : ordered) {
     program.saved.push_back(k.tensor);
@@ -115,8 +119,10 @@ void LayerGraph::emit_forward(LayerProgram& program) const {
     Indices detached;
     for (const Step& step : op.forward) {
       const std::uint16_t item = append(program.forward, step, op.module, ready);
-      if (step.detached) detached.push_back(item);
-      else ready = {item};
+      if (step.detached)
+        detached.push_back(item);
+      else
+        ready = {item};
     }
     merge(ready, detached);
     done[i] = std::move(ready);
@@ -159,8 +165,10 @@ bool LayerGraph::emit_backward_groups(LayerProgram& program, const std::vector<s
         continue;
       }
       const std::uint16_t item = append(program.backward, step, entry.op.module, step.detached ? gradient : ready);
-      if (step.detached) detached.push_back(item);
-      else ready = {item};
+      if (step.detached)
+        detached.push_back(item);
+      else
+        ready = {item};
     }
     const bool has_weight_grad = !entry.op.backward.empty() && !entry.op.backward.back().is_comm &&
                                  entry.op.backward.back().kernel.pass == Pass::weight_grad;

@@ -32,17 +32,18 @@ Step comm_step(const char* name, Lane lane, const CommOp& comm);
 
 struct Operation {
   Module module = Module::norm;
-  std::vector<Node> inputs;         // producers of the data it reads
-  Bytes output{0};                  // bytes of the tensor it produces
-  Bytes gradient_scratch{0};        // transient bytes of its backward beyond input and output gradients
-  Bytes weight_gradient{0};         // weight gradients made as new tensors (eager stacks), before they are accumulated
+  std::vector<Node> inputs;   // producers of the data it reads
+  Bytes output{0};            // bytes of the tensor it produces
+  Bytes gradient_scratch{0};  // transient bytes of its backward beyond input and output gradients
+  Bytes weight_gradient{0};   // weight gradients made as new tensors (eager stacks), before they are accumulated
   Bytes forward_scratch{0};
   std::vector<Step> forward;
   std::vector<Step> backward;       // input-gradient steps first, then weight-gradient steps
   std::vector<Node> forward_order;  // operations that must have run before, without a data edge
   std::vector<Node> backward_order;
-  bool shares_gradient = false;     // an addition: every input receives the output gradient itself, without a copy
-  bool gradient_fan_in = true;      // false: gradients of several consumers are summed inside their own kernels
+  bool shares_gradient = false;  // an addition: every input receives the output gradient itself, without a copy
+  bool output_stays = false;     // recompute policies keep its output: replaying starts and ends inside the module
+  bool gradient_fan_in = true;   // false: gradients of several consumers are summed inside their own kernels
 };
 
 // How the surroundings of a layer bear on its workspace.

@@ -1,4 +1,5 @@
 // Single modules for `validate --kind stack`; see modules.h.
+// Source: measurements README (how the modules were built).
 #include "models/transformer/modules.h"
 
 #include <fmt/format.h>
@@ -41,12 +42,16 @@ AttentionKind kind_of(const std::string& name) {
   return AttentionKind::kda;
 }
 
-bool is_block(const std::string& name) { return name.size() > 6 && name.compare(name.size() - 6, 6, "_block") == 0; }
+bool is_block(const std::string& name) {
+  return name.size() > 6 && name.compare(name.size() - 6, 6, "_block") == 0;
+}
 
 void check_name(const std::string& name) {
   const std::vector<std::string> known = known_modules();
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  throw ConfigError({Problem{{}, "module", fmt::format("no module '{}'; known: {}", name, fmt::join(known, ", ")),
+  throw ConfigError({Problem{{},
+                             "module",
+                             fmt::format("no module '{}'; known: {}", name, fmt::join(known, ", ")),
                              did_you_mean(name, known)}});
 }
 
@@ -110,8 +115,10 @@ Bytes chain_peak_growth(const ModelSpec& model, const std::vector<std::string>& 
   Bytes gradients{0}, peak{0};
   for (std::size_t i = chain.size(); i-- > 0;) {
     const Bytes own(2 * module_parameters(model, chain[i], options));
-    if (!options.first_gradients) gradients += own;
-    else growth[i] += gradients;
+    if (!options.first_gradients)
+      gradients += own;
+    else
+      growth[i] += gradients;
     peak = std::max(peak, growth[i]);
     if (options.first_gradients) gradients += own;
   }

@@ -8,15 +8,17 @@
 namespace k3sim {
 namespace {
 
-std::int64_t on_rank(const Weights& w, const SplitConfig& s) { return per_rank(w.divided, s.tp) + w.replicated; }
+std::int64_t on_rank(const Weights& w, const SplitConfig& s) {
+  return per_rank(w.divided, s.tp) + w.replicated;
+}
 
 }  // namespace
 
 ParameterCount layer_parameters(const ModelSpec& model, std::size_t index, const SplitConfig& split) {
   const LayerSpec& layer = model.layers.at(index);
   ParameterCount count;
-  count.dense = on_rank(attention_weights(model, layer.attention), split) + 2 * norm_weights(model) +
-                2 * attnres_weights(model);
+  count.dense =
+      on_rank(attention_weights(model, layer.attention), split) + 2 * norm_weights(model) + 2 * attnres_weights(model);
   const FfnSpec& f = layer.ffn;
   if (!f.is_moe()) {
     count.dense += on_rank(dense_ffn_weights(model, f), split);

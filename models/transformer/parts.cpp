@@ -7,7 +7,7 @@
 namespace k3sim {
 namespace {
 
-constexpr double kQuantizeBoth = 4.1;   // read BF16, write FP8 row-wise and transposed, with scales
+constexpr double kQuantizeBoth = 4.1;  // read BF16, write FP8 row-wise and transposed, with scales
 constexpr double kAddBytes = 6, kNormForward = 4, kNormBackward = 6;
 
 Kernel pointwise_kernel(const Pointwise& p, Pass pass) {
@@ -19,8 +19,9 @@ Kernel pointwise_kernel(const Pointwise& p, Pass pass) {
 }
 
 Step quantize_step(const char* name, Pass pass, std::int64_t elements, Lane lane) {
-  return compute_step(memory_kernel(name, pass, MemoryClass::quantize,
-                                    Bytes::ceil(kQuantizeBoth * static_cast<double>(elements))), lane);
+  return compute_step(
+      memory_kernel(name, pass, MemoryClass::quantize, Bytes::ceil(kQuantizeBoth * static_cast<double>(elements))),
+      lane);
 }
 
 Step tp_step(const char* name, CommKind kind, Bytes bytes) {
@@ -40,7 +41,8 @@ Step bias_step(const Linear& l, Pass pass) {
   const double bytes = pass == Pass::forward ? 4.0 : 2.0;  // add in place; column sum of the output gradient
   const auto elements = static_cast<double>(l.m * l.n);
   return compute_step(memory_kernel(pass == Pass::forward ? "bias_add" : "bias_grad", pass, MemoryClass::add,
-                                    Bytes::ceil(bytes * elements)), l.lane);
+                                    Bytes::ceil(bytes * elements)),
+                      l.lane);
 }
 
 }  // namespace
@@ -161,8 +163,8 @@ Node residual_add(LayerContext& ctx, Node residual, Node branch, const char* mas
   k.launches = drop && !fused ? 2 : 1;
   op.forward = {compute_step(k)};
   if (drop) {
-    op.backward = {compute_step(memory_kernel("dropout_grad", Pass::input_grad, MemoryClass::activation,
-                                              Bytes(5 * elements)))};
+    op.backward = {
+        compute_step(memory_kernel("dropout_grad", Pass::input_grad, MemoryClass::activation, Bytes(5 * elements)))};
   }
   const Node self = ctx.graph.add(std::move(op));
   if (drop) ctx.graph.keep_extra(self, mask_name, Bytes(elements), Dtype::fp8, false);

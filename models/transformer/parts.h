@@ -1,5 +1,5 @@
-// Building blocks that the layer files share: context of one layer on one rank, linear layers with their three GEMMs and
-// FP8 quantisation, tensor-parallel region borders, norms, element-wise kernels, residual adds.
+// Building blocks that the layer files share: context of one layer on one rank, linear layers with their three GEMMs
+// and FP8 quantisation, tensor-parallel region borders, norms, element-wise kernels, residual adds.
 //
 // Tensor parallelism (Megatron): a region opens with an all-gather of the sequence shards (sequence parallelism) or for
 // free (backward all-reduce), and closes with a reduce-scatter or an all-reduce. Replicated small projections (MLA and
@@ -21,7 +21,9 @@ struct LayerContext {
   bool eager() const { return split.fusion == 0; }
 };
 
-inline std::int64_t per_rank(std::int64_t n, int ways) { return (n + ways - 1) / ways; }
+inline std::int64_t per_rank(std::int64_t n, int ways) {
+  return (n + ways - 1) / ways;
+}
 inline Bytes tensor_bytes(std::int64_t rows, std::int64_t width, std::int64_t element = 2) {
   return Bytes(rows * width * element);
 }
@@ -42,18 +44,18 @@ Node pointwise(LayerContext& ctx, const Pointwise& p);
 
 struct Linear {
   const char* name = "";
-  const char* kept = "";         // name of the input when it is kept for the weight gradient
+  const char* kept = "";  // name of the input when it is kept for the weight gradient
   Module module = Module::qkv_proj;
   Node input = 0;
-  Node kept_input = -1;          // the tensor kept for the weight gradient when it is not `input`
+  Node kept_input = -1;  // the tensor kept for the weight gradient when it is not `input`
   std::int64_t m = 0, n = 0, k = 0;
-  bool quantize_input = true;    // FP8 only: first reader of this input
-  bool regather = false;         // sequence parallelism: all-gather the kept shard again for the weight gradient
+  bool quantize_input = true;  // FP8 only: first reader of this input
+  bool regather = false;       // sequence parallelism: all-gather the kept shard again for the weight gradient
   bool bias = false;
-  bool high_precision = false;   // stays in bf16 whatever the linear dtype
-  std::int64_t groups = 0;       // > 0: grouped GEMM over that many experts, m rows in all
+  bool high_precision = false;  // stays in bf16 whatever the linear dtype
+  std::int64_t groups = 0;      // > 0: grouped GEMM over that many experts, m rows in all
   Lane lane = Lane::compute;
-  Node run_after = -1;           // forward order without a data edge
+  Node run_after = -1;  // forward order without a data edge
 };
 Node linear(LayerContext& ctx, const Linear& l);
 
@@ -67,8 +69,8 @@ struct Norm {
   Module module = Module::norm;
   Node input = 0;
   std::int64_t rows = 0, width = 0;
-  bool after_residual = false;   // may be fused into the preceding residual add (fusion level 2)
-  Bytes rebuild{0};              // > 0: the input is not kept; backward mixes it again, moving that many bytes
+  bool after_residual = false;  // may be fused into the preceding residual add (fusion level 2)
+  Bytes rebuild{0};             // > 0: the input is not kept; backward mixes it again, moving that many bytes
 };
 Node norm(LayerContext& ctx, const Norm& n);
 
@@ -110,8 +112,8 @@ struct ActivationCall {
   Node input = 0;
   std::int64_t rows = 0, width = 0;  // of the output
   Lane lane = Lane::compute;
-  Node weights = -1;                 // routing weights multiplied in
-  Node up = -1;                      // gated: the up half when it is a tensor of its own (`input` is then the gate)
+  Node weights = -1;  // routing weights multiplied in
+  Node up = -1;       // gated: the up half when it is a tensor of its own (`input` is then the gate)
 };
 Node activation(LayerContext& ctx, const ActivationCall& call);
 

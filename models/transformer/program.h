@@ -5,6 +5,7 @@
 // Order and lanes: items of one lane run in list order. An item additionally waits for the items in `after` (indices in
 // the same program); an empty `after` means "the item before it in the list". Backward programs hold input-gradient and
 // weight-gradient items in their natural order, tagged by kernel.pass; a split backward (I then W) filters by the tag.
+// Source: PyTorch autograd order; k3-facts sections 1.5 and 2.2.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +60,8 @@ struct SavedTensor {
   Module module = Module::norm;
   Bytes bytes{0};
   Dtype dtype = Dtype::bf16;
-  bool recomputable = true;  // can be rebuilt from earlier kept tensors by replaying its module's forward items
+  bool recomputable = true;  // can be rebuilt from earlier kept tensors by replaying its module's forward items; false
+                             // for layer inputs, hidden-dropout masks and the output of an attention core
 };
 
 struct LayerProgram {

@@ -28,8 +28,10 @@ void add_import_hf_command(CLI::App& import, CommandContext& context) {
     ModelSpec model = load_hf_config(options->file);
     if (!options->name.empty()) model.name = options->name;
     const std::string yaml = model_to_yaml(model);
-    if (options->out.empty()) context.out << yaml;
-    else write_file_atomically(options->out, yaml);
+    if (options->out.empty())
+      context.out << yaml;
+    else
+      write_file_atomically(options->out, yaml);
   });
 }
 

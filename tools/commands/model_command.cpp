@@ -1,5 +1,5 @@
-// Prints the audit; see model_command.h. Bytes: weights in BF16, gradients in FP32, experts also in MXFP4 (block 32 with
-// one scale byte: 17/32 B per value); kept tensors are those of one layer of each kind per token, fused stack.
+// Prints the audit; see model_command.h. Bytes: weights in BF16, gradients in FP32, experts also in MXFP4 (block 32
+// with one scale byte: 17/32 B per value); kept tensors are those of one layer of each kind per token, fused stack.
 // Source: k3-facts section 1.5.
 #include "tools/commands/model_command.h"
 
@@ -23,11 +23,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double as_d(std::int64_t v) { return static_cast<double>(v); }
+double as_d(std::int64_t v) {
+  return static_cast<double>(v);
+}
 
 std::string grouped(std::int64_t value) {
   std::string text = fmt::format("{}", value);
-  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
   return text;
 }
 
@@ -94,7 +97,8 @@ std::vector<Quantity> byte_table(const ModelSpec& model, const ModelAudit& count
     out.push_back({"layer_experts_bf16", "experts of one layer, BF16", 2 * expert * as_d(f.experts)});
   }
   if (kda != nullptr) {
-    out.push_back({"kda_state_fp32", "KDA state per sequence and layer, FP32", 4 * as_d(kda->heads * kda->qk_dim * kda->v_dim)});
+    out.push_back(
+        {"kda_state_fp32", "KDA state per sequence and layer, FP32", 4 * as_d(kda->heads * kda->qk_dim * kda->v_dim)});
   }
   if (mla != nullptr) {
     out.push_back({"mla_latent", "MLA latent per token and layer, BF16", 2 * as_d(mla->kv_lora_rank + mla->rope_dim)});
@@ -146,7 +150,8 @@ void print_audit(const ModelSpec& model, const ModelAudit& counts, const ModelCo
                  std::int64_t sequence, std::ostream& out) {
   out << fmt::format("{}: {} layers, hidden {}, vocabulary {}\n{}\n\n", model.name, model.layers.size(), model.hidden,
                      model.vocab, model.source);
-  TextTable table({"component", "count", "parameters (one)", "total (B)", "share", "MFLOP/token (one)", "weights BF16"});
+  TextTable table(
+      {"component", "count", "parameters (one)", "total (B)", "share", "MFLOP/token (one)", "weights BF16"});
   for (const ComponentCount& c : counts.components) {
     const double total = as_d(c.count * c.parameters);
     table.add({c.name, fmt::format("{}", c.count), grouped(c.parameters), fmt::format("{:.3f}", total / 1e9),
@@ -157,9 +162,10 @@ void print_audit(const ModelSpec& model, const ModelAudit& counts, const ModelCo
   out << fmt::format("\ntotal parameters   {}\nactive parameters  {} (output head counted, embedding not)\n",
                      grouped(counts.total_parameters), grouped(counts.active_parameters));
   const auto gflop = [&](FlopConvention c) { return 3e-9 * model_flops_per_token(model, sequence, c).value(); };
-  out << fmt::format("training FLOPs per token at {} tokens: {:.1f} G (causal attention at half), {:.1f} G (full), "
-                     "{:.1f} G (6N)\n\n", grouped(sequence), gflop(FlopConvention::causal), gflop(FlopConvention::full),
-                     gflop(FlopConvention::six_n));
+  out << fmt::format(
+      "training FLOPs per token at {} tokens: {:.1f} G (causal attention at half), {:.1f} G (full), "
+      "{:.1f} G (6N)\n\n",
+      grouped(sequence), gflop(FlopConvention::causal), gflop(FlopConvention::full), gflop(FlopConvention::six_n));
   TextTable bytes({"quantity", "bytes"});
   for (const Quantity& q : byte_table(model, counts)) bytes.add({q.text, bytes_text(q.bytes)});
   out << bytes.to_text(options.colour) << '\n';
@@ -180,10 +186,13 @@ void run_model_command(const ModelCommandOptions& options, std::ostream& out) {
     throw ConfigError(fmt::format("{} tokens; {} takes 1 to {}", options.sequence, model.name, model.max_positions),
                       "--sequence");
   }
-  const std::int64_t sequence = options.sequence > 0 ? options.sequence : std::min<std::int64_t>(8192, model.max_positions);
+  const std::int64_t sequence =
+      options.sequence > 0 ? options.sequence : std::min<std::int64_t>(8192, model.max_positions);
   const ModelAudit counts = audit(model);
-  if (options.json) out << audit_json(model, counts, sequence).dump() << '\n';
-  else print_audit(model, counts, options, sequence, out);
+  if (options.json)
+    out << audit_json(model, counts, sequence).dump() << '\n';
+  else
+    print_audit(model, counts, options, sequence, out);
 }
 
 void add_model_command(CLI::App& app, CommandContext& context) {

@@ -20,7 +20,9 @@ const ComponentCount& component(const ModelAudit& a, const std::string& name) {
   return a.components.front();
 }
 
-double mflop(const ComponentCount& c) { return c.forward_flops_per_token.value() / 1e6; }
+double mflop(const ComponentCount& c) {
+  return c.forward_flops_per_token.value() / 1e6;
+}
 
 }  // namespace
 
@@ -71,8 +73,8 @@ TEST_CASE("zoo: kimi_k3 FLOPs per token match the reference table") {
   double sum = 0;
   for (const ComponentCount& c : a.components) sum += static_cast<double>(c.count) * mflop(c);
   CHECK(sum == doctest::Approx(209128).epsilon(5e-6));
-  for (const auto& [length, gflop] : {std::pair{4096, 636.0}, {8192, 646.0}, {65536, 772.0}, {262144, 1207.0},
-                                      {1048576, 2947.0}}) {
+  for (const auto& [length, gflop] :
+       {std::pair{4096, 636.0}, {8192, 646.0}, {65536, 772.0}, {262144, 1207.0}, {1048576, 2947.0}}) {
     CHECK(std::abs(3 * model_flops_per_token(m, length).value() / 1e9 - gflop) < 0.5);
   }
 }
@@ -93,10 +95,15 @@ TEST_CASE("zoo: rounded published totals and active counts") {
     double total_b, active_b, tolerance;
   };
   // Active counts as published: with the output head, DeepSeek and Kimi also with the embedding left out.
-  for (const Row& r : {Row{"deepseek_v3", 671, 37, 0.02}, {"kimi_k2", 1040, 32.6, 0.03}, {"kimi_linear_48b", 48, 3, 0.05},
-                       {"mixtral_8x7b", 46.7, 12.9, 0.02}, {"mixtral_8x22b", 141, 39, 0.02},
-                       {"qwen3_30b_a3b", 30.5, 3.3, 0.1}, {"qwen3_235b_a22b", 235, 22, 0.03},
-                       {"nemotron4_340b", 341, 331.6, 0.02}, {"nemotron4_15b", 15.7, 14.1, 0.02}}) {
+  for (const Row& r : {Row{"deepseek_v3", 671, 37, 0.02},
+                       {"kimi_k2", 1040, 32.6, 0.03},
+                       {"kimi_linear_48b", 48, 3, 0.05},
+                       {"mixtral_8x7b", 46.7, 12.9, 0.02},
+                       {"mixtral_8x22b", 141, 39, 0.02},
+                       {"qwen3_30b_a3b", 30.5, 3.3, 0.1},
+                       {"qwen3_235b_a22b", 235, 22, 0.03},
+                       {"nemotron4_340b", 341, 331.6, 0.02},
+                       {"nemotron4_15b", 15.7, 14.1, 0.02}}) {
     CAPTURE(r.name);
     const ModelAudit a = audit(load_model(r.name));
     CHECK(static_cast<double>(a.total_parameters) / 1e9 == doctest::Approx(r.total_b).epsilon(r.tolerance));
@@ -109,9 +116,17 @@ TEST_CASE("zoo: GPT sizes follow the closed form 12 l h^2 (1 + 13/(12 h)) + (V +
     const char* name;
     double billions;
   };
-  for (const Row& r : {Row{"gpt_1_7b", 1.7}, {"gpt_3_6b", 3.6}, {"gpt_7_5b", 7.5}, {"gpt_18b", 18.4},
-                       {"gpt_39b", 39.1}, {"gpt_76b", 76.1}, {"gpt_145b", 145.6}, {"gpt_310b", 310.1},
-                       {"gpt_530b", 529.6}, {"gpt_1t", 1008.0}, {"gpt3_175b", 174.6}}) {
+  for (const Row& r : {Row{"gpt_1_7b", 1.7},
+                       {"gpt_3_6b", 3.6},
+                       {"gpt_7_5b", 7.5},
+                       {"gpt_18b", 18.4},
+                       {"gpt_39b", 39.1},
+                       {"gpt_76b", 76.1},
+                       {"gpt_145b", 145.6},
+                       {"gpt_310b", 310.1},
+                       {"gpt_530b", 529.6},
+                       {"gpt_1t", 1008.0},
+                       {"gpt3_175b", 174.6}}) {
     CAPTURE(r.name);
     const ModelSpec m = load_model(r.name);
     const std::int64_t h = m.hidden, l = static_cast<std::int64_t>(m.layers.size());

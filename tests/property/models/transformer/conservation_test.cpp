@@ -20,7 +20,9 @@ struct Sums {
 };
 
 // Work that a context split adds on purpose: KCP pre-passes, and every rank expanding all MLA latents.
-bool added_by_context_split(const std::string& name) { return name.rfind("kcp_", 0) == 0 || name == "kv_b_proj"; }
+bool added_by_context_split(const std::string& name) {
+  return name.rfind("kcp_", 0) == 0 || name == "kv_b_proj";
+}
 
 Sums sums_of(const LayerProgram& p, bool skip_context_extras = false) {
   Sums s;
@@ -46,13 +48,15 @@ struct Case {
   const char* model;
   std::size_t layer;
 };
-const std::vector<Case> kCases = {{"kimi_k3", 0},  {"kimi_k3", 1},       {"kimi_k3", 3},          {"deepseek_v3", 0},
-                                  {"deepseek_v3", 9}, {"llama3_70b", 4}, {"mixtral_8x7b", 2},     {"qwen3_235b_a22b", 7},
-                                  {"gpt3_175b", 3},   {"nemotron4_340b", 1}, {"kimi_linear_48b", 2}};
+const std::vector<Case> kCases = {{"kimi_k3", 0},        {"kimi_k3", 1},         {"kimi_k3", 3},
+                                  {"deepseek_v3", 0},    {"deepseek_v3", 9},     {"llama3_70b", 4},
+                                  {"mixtral_8x7b", 2},   {"qwen3_235b_a22b", 7}, {"gpt3_175b", 3},
+                                  {"nemotron4_340b", 1}, {"kimi_linear_48b", 2}};
 
 }  // namespace
 
-TEST_CASE("conservation: tensor-parallel ranks with sequence parallelism do the unsplit FLOPs and keep the unsplit bytes") {
+TEST_CASE(
+    "conservation: tensor-parallel ranks with sequence parallelism do the unsplit FLOPs and keep the unsplit bytes") {
   for (const Case& c : kCases) {
     const ModelSpec m = load_model(c.model);
     const Sums full = sums_of(layer_program(m, c.layer, whole()));
@@ -116,7 +120,8 @@ TEST_CASE("conservation: weights of all ranks add up to the unsplit layer, repli
     const ModelSpec m = load_model(c.model);
     const LayerSpec& layer = m.layers[c.layer];
     const ParameterCount full = layer_parameters(m, c.layer, SplitConfig{});
-    std::int64_t replicated = attention_weights(m, layer.attention).replicated + 2 * norm_weights(m) + 2 * attnres_weights(m);
+    std::int64_t replicated =
+        attention_weights(m, layer.attention).replicated + 2 * norm_weights(m) + 2 * attnres_weights(m);
     if (layer.ffn.is_moe()) {
       replicated += router_weights(m, layer.ffn).replicated + latent_weights(m, layer.ffn).replicated +
                     shared_expert_weights(m, layer.ffn).replicated;

@@ -15,7 +15,9 @@ using namespace k3sim;
 
 namespace {
 
-std::string fixture(const std::string& name) { return std::string(K3SIM_TEST_DATA) + "/hf/" + name + ".json"; }
+std::string fixture(const std::string& name) {
+  return std::string(K3SIM_TEST_DATA) + "/hf/" + name + ".json";
+}
 
 std::string text_of(const std::string& path) {
   std::ifstream in(path);
@@ -48,13 +50,15 @@ std::string shape_of(ModelSpec m) {
   return model_to_yaml(m);
 }
 
-bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
 TEST_CASE("hf-config: released configurations give the zoo models") {
-  for (const char* name : {"llama3_8b", "mixtral_8x7b", "qwen3_30b_a3b", "deepseek_v3", "kimi_k2", "kimi_linear_48b",
-                           "kimi_k3"}) {
+  for (const char* name :
+       {"llama3_8b", "mixtral_8x7b", "qwen3_30b_a3b", "deepseek_v3", "kimi_k2", "kimi_linear_48b", "kimi_k3"}) {
     CAPTURE(name);
     CHECK(shape_of(load_hf_config(fixture(name))) == shape_of(load_model(name)));
   }
@@ -91,7 +95,8 @@ TEST_CASE("hf-config: unknown architectures get a suggestion, wrong types their 
                  "did you mean 'llama'?"));
   CHECK(mentions(problems_of(replaced(llama, "\"model_type\": \"llama\"", "\"model_type\": \"gpt_oss\"")),
                  "'gpt_oss' is not supported"));
-  CHECK(mentions(problems_of(replaced(llama, "\"model_type\": \"llama\"", "\"kind\": \"llama\"")), "model_type: is missing"));
+  CHECK(mentions(problems_of(replaced(llama, "\"model_type\": \"llama\"", "\"kind\": \"llama\"")),
+                 "model_type: is missing"));
   CHECK(mentions(problems_of(replaced(llama, "\"hidden_size\": 4096", "\"hidden_size\": \"4096\"")),
                  "hidden_size: is \"4096\""));
   CHECK(mentions(problems_of(replaced(llama, "\"num_key_value_heads\": 8", "\"num_key_value_heads\": 5")),

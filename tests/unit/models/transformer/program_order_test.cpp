@@ -127,7 +127,8 @@ TEST_CASE("context parallelism: MLA gathers 1,152 bytes of latent per token, GQA
   CHECK(waits(gqa.forward, "attn_out_proj", "cp_ring_kv"));
 }
 
-TEST_CASE("tensor parallelism: two gathers and two scatters per pass with sequence parallelism, re-gathers beside dgrad") {
+TEST_CASE(
+    "tensor parallelism: two gathers and two scatters per pass with sequence parallelism, re-gathers beside dgrad") {
   SplitConfig split;
   split.tokens = split.sequence = 4096;
   split.tp = 8;

@@ -69,6 +69,28 @@ TEST_CASE("saved: tensor parallelism divides all but 10 s b h, sequence parallel
   CHECK(saved(layer_program(m, 5, split)) == (s * b * h * 34 + 5 * a * s * s * b) / t);
 }
 
+TEST_CASE("saved: selective recompute of core attention leaves 34 s b h, the rest is rebuilt from q, k and v") {
+  const ModelSpec m = load_model("gpt3_175b");
+  std::int64_t left = 0;
+  for (const SavedTensor& t : layer_program(m, 5, gpt_split(2048, 1)).saved) {
+    if (!(t.recomputable && t.module == Module::core_attention)) left += t.bytes.count();
+  }
+  CHECK(left == 34 * 2048 * m.hidden);
+}
+
+TEST_CASE("saved: the first kept tensor of a layer is its input, which full recompute starts from") {
+  for (const char* name : {"kimi_k3", "deepseek_v3", "llama3_8b", "gpt3_175b"}) {
+    const ModelSpec m = load_model(name);
+    SplitConfig split;
+    split.tokens = split.sequence = 1024;
+    for (std::size_t l : {0U, 1U, 3U, 12U}) {
+      const LayerProgram p = layer_program(m, l, split);
+      CHECK(p.saved.front().bytes.count() == 1024 * m.hidden * 2);
+      CHECK_FALSE(p.saved.front().recomputable);
+    }
+  }
+}
+
 TEST_CASE("saved: the output layer keeps 4 s b (h + v) bytes") {
   const ModelSpec m = load_model("gpt3_175b");
   CHECK(saved(head_program(m, gpt_split(2048, 1))) == 4 * 2048 * (m.hidden + m.vocab));
@@ -118,7 +140,8 @@ TEST_CASE("attnres: 186 mixes read 1,002 source rows, and what is kept equals a 
   SplitConfig split;
   split.tokens = 1024;
   split.sequence = 1024;
-  for (std::size_t l : {1U, 13U, 40U}) CHECK(saved(layer_program(m, l, split)) == saved(layer_program(plain, l, split)));
+  for (std::size_t l : {1U, 13U, 40U})
+    CHECK(saved(layer_program(m, l, split)) == saved(layer_program(plain, l, split)));
 }
 
 TEST_CASE("attnres: the boundary carries the running sum and the stored rows") {
