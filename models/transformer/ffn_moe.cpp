@@ -90,12 +90,17 @@ Node router(LayerContext& ctx, const FfnSpec& f, Node normed, const MoeShape& m)
   return self;
 }
 
+// Traffic of adding rows onto others: fused kernels read and write each value once; PyTorch's index_add does one atomic
+// per BF16 value, each moving a 32-byte L2 sector.
+double scatter_bytes(const LayerContext& ctx, std::int64_t rows, std::int64_t width) {
+  return (ctx.eager() ? 2.0 + 32.0 : 4.0) * static_cast<double>(rows * width);
+}
+
 Node gather_rows(LayerContext& ctx, const char* name, const char* back, Module module, Node input, std::int64_t rows,
                  std::int64_t width) {
-  const double bytes = 4.0 * static_cast<double>(rows * width);
   Operation op = memory_operation(module, {input}, tensor_bytes(rows, width));
-  op.forward = {memory_step(name, Pass::forward, MemoryClass::gather, bytes)};
-  op.backward = {memory_step(back, Pass::input_grad, MemoryClass::gather, bytes)};
+  op.forward = {memory_step(name, Pass::forward, MemoryClass::gather, 4.0 * static_cast<double>(rows * width))};
+  op.backward = {memory_step(back, Pass::input_grad, MemoryClass::gather, scatter_bytes(ctx, rows, width))};
   return ctx.graph.add(std::move(op));
 }
 
@@ -189,10 +194,10 @@ Node combine(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows) 
                           .backward = token_exchange(ctx, f, m, true)});
   }
   if (reduced) return rows;
-  const double bytes = 4.0 * static_cast<double>(m.rows * m.width);
   Operation op = memory_operation(Module::combine, {rows}, tensor_bytes(m.tokens, m.width));
-  op.forward = {memory_step("moe_unpermute", Pass::forward, MemoryClass::gather, bytes)};
-  op.backward = {memory_step("moe_unpermute_grad", Pass::input_grad, MemoryClass::gather, bytes)};
+  op.forward = {memory_step("moe_unpermute", Pass::forward, MemoryClass::gather, scatter_bytes(ctx, m.rows, m.width))};
+  op.backward = {memory_step("moe_unpermute_grad", Pass::input_grad, MemoryClass::gather,
+                             4.0 * static_cast<double>(m.rows * m.width))};
   const Node self = ctx.graph.add(std::move(op));
   if (ctx.eager()) ctx.graph.keep(rows, self, "moe.weighted");  // PyTorch's index_add keeps its source
   return self;

@@ -70,7 +70,7 @@ LayerProgram module_program(const ModelSpec& model, const std::string& name, std
   split.tokens = split.sequence = tokens;
   split.fusion = 0;
   LayerGraph graph;
-  LayerContext ctx{plain, split, graph};
+  LayerContext ctx{plain, split, graph, !options.first_gradients};
   const FinishOptions finish{options.gradient_held, options.first_gradients};
   const Node x = graph.input(tensor_bytes(tokens, model.hidden));
   if (name == "attnres_mix") return graph.finish(attnres_mix(ctx, x, options.sources, "attnres.sum"), finish);

@@ -4,6 +4,8 @@
 // Source: Megatron-LM core/tensor_parallel/layers.py, hardware notes section 5.4.
 #include "models/transformer/parts.h"
 
+#include <algorithm>
+
 namespace k3sim {
 namespace {
 
@@ -35,6 +37,10 @@ Step tp_step(const char* name, CommKind kind, Bytes bytes) {
 Kernel product(const Linear& l, Pass pass, Dtype dtype) {
   if (l.groups > 0) return grouped_gemm_kernel(l.name, pass, dtype, l.groups, l.m, l.n, l.k);
   return gemm_kernel(l.name, pass, dtype, l.m, l.n, l.k);
+}
+
+Step accumulate_step(Bytes gradient, Lane lane) {
+  return compute_step(memory_kernel("weight_grad_accumulate", Pass::weight_grad, MemoryClass::add, gradient * 3), lane);
 }
 
 Step bias_step(const Linear& l, Pass pass) {
@@ -81,7 +87,10 @@ Node linear(LayerContext& ctx, const Linear& l) {
   op.backward.push_back(compute_step(product(l, Pass::weight_grad, dtype), l.lane));
   if (l.bias) op.backward.push_back(bias_step(l, Pass::weight_grad));
   // Autograd makes the weight gradient as a new tensor before it is added; fused stacks accumulate in the GEMM.
-  if (ctx.eager()) op.weight_gradient = Bytes(2 * l.n * l.k * (l.groups > 0 ? l.groups : 1));
+  if (ctx.eager()) {
+    op.weight_gradient = Bytes(2 * l.n * l.k * std::max<std::int64_t>(1, l.groups));
+    if (ctx.accumulate) op.backward.push_back(accumulate_step(op.weight_gradient, l.lane));
+  }
   const Node self = ctx.graph.add(std::move(op));
   const Node kept = l.kept_input >= 0 ? l.kept_input : l.input;
   const double ratio = is_fp8(dtype) ? 0.5 : 1.0;

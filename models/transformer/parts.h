@@ -16,6 +16,7 @@ struct LayerContext {
   const ModelSpec& model;
   const SplitConfig& split;
   LayerGraph& graph;
+  bool accumulate = true;  // eager stacks: new weight gradients are added to existing ones by a kernel of their own
   std::int64_t tokens() const { return split.tokens; }
   std::int64_t shard_tokens() const { return split.sequence_parallel ? split.tokens / split.tp : split.tokens; }
   bool eager() const { return split.fusion == 0; }
