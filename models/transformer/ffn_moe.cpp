@@ -333,4 +333,42 @@ Node moe_block(LayerContext& ctx, const FfnSpec& f, Node normed) {
   return ctx.graph.add(std::move(sum));
 }
 
+Node exchanged_experts_block(LayerContext& ctx, const FfnSpec& f, Node x) {
+  const MoeShape m = shape_of(ctx, f);
+  const Node latent = latent_in(ctx, f, m, x);
+  const Node copies = gather_rows(ctx, "moe_copy_rows", "moe_sum_rows", Module::dispatch, latent, m.rows, m.width);
+  CommOp all;
+  all.kind = CommKind::all_to_all;
+  all.group = GroupKind::ep;
+  all.bytes = tensor_bytes(m.rows, m.width);
+  auto transport = [&](const char* name, const char* back, Module module, Node rows) {
+    return exchange(ctx, {.forward_name = name,
+                          .backward_name = back,
+                          .lane = Lane::ep_comm,
+                          .module = module,
+                          .input = rows,
+                          .output = all.bytes,
+                          .forward = all,
+                          .backward = all});
+  };
+  const Node rows = transport("ep_all_to_all", "ep_all_to_all_grad", Module::dispatch, copies);
+  const ExpertPath expert = experts(ctx, f, m, rows, -1);
+  const Node back = transport("ep_all_to_all_back", "ep_all_to_all_back_grad", Module::combine, expert.down);
+  const Node sum = pointwise(ctx, {.name = "moe_sum_rows",
+                                   .module = Module::combine,
+                                   .cls = MemoryClass::add,
+                                   .inputs = {back},
+                                   .output = tensor_bytes(m.tokens, m.width),
+                                   .elements = m.rows * m.width,
+                                   .forward = 2,
+                                   .backward = 2});
+  // Exchanges outside autograd cut it into three segments: their ends stay alive through backward, and so do the
+  // gradients at the cuts (exchanged rows, expert outputs before and after the way back).
+  ctx.graph.keep(copies, latent, "moe.sent");
+  ctx.graph.keep(expert.down, latent, "moe.expert_out");
+  ctx.graph.keep(back, latent, "moe.returned");
+  ctx.graph.keep_extra(latent, "moe.segment_gradients", all.bytes * 3, Dtype::bf16, false);
+  return latent_out(ctx, f, m, sum);
+}
+
 }  // namespace k3sim

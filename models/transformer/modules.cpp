@@ -29,6 +29,14 @@ LayerSpec sample_layer(const ModelSpec& model, AttentionKind kind, const ModuleO
   return out;
 }
 
+// The measured two-GPU module: plain SwiGLU experts between latent projections, nothing else.
+FfnSpec exchanged_experts(FfnSpec f) {
+  f.activation = Activation::swiglu;
+  f.latent_norm = false;
+  f.shared_intermediate = 0;
+  return f;
+}
+
 FfnSpec dense_ffn(const ModelSpec& model) {
   for (const LayerSpec& layer : model.layers) {
     if (!layer.ffn.is_moe()) return layer.ffn;
@@ -58,7 +66,8 @@ void check_name(const std::string& name) {
 }  // namespace
 
 std::vector<std::string> known_modules() {
-  return {"kda", "mla", "latent_moe", "dense", "attnres_mix", "llama_block", "kda_block", "mla_block"};
+  return {"kda",         "mla",       "latent_moe", "dense",         "attnres_mix",
+          "llama_block", "kda_block", "mla_block",  "ep2_latent_moe"};
 }
 
 LayerProgram module_program(const ModelSpec& model, const std::string& name, std::int64_t tokens,
@@ -76,6 +85,11 @@ LayerProgram module_program(const ModelSpec& model, const std::string& name, std
   if (name == "attnres_mix") return graph.finish(attnres_mix(ctx, x, options.sources, "attnres.sum"), finish);
   if (name == "dense") return graph.finish(dense_ffn_block(ctx, dense_ffn(model), x), finish);
   LayerSpec layer = sample_layer(model, kind_of(name), options);
+  if (name == "ep2_latent_moe") {
+    split.ep = 2;
+    const FfnSpec experts = exchanged_experts(layer.ffn);
+    return graph.finish(exchanged_experts_block(ctx, experts, x), finish);
+  }
   layer.attention.rotary = false;  // the measured blocks apply no rotation
   if (name == "latent_moe") return graph.finish(moe_block(ctx, layer.ffn, x), finish);
   if (is_block(name)) return graph.finish(decoder_layer(ctx, layer, 1, x), finish);
@@ -88,6 +102,9 @@ std::int64_t module_parameters(const ModelSpec& model, const std::string& name, 
   if (name == "dense") return dense_ffn_weights(model, dense_ffn(model)).total();
   const LayerSpec layer = sample_layer(model, kind_of(name), options);
   const FfnSpec& f = layer.ffn;
+  if (name == "ep2_latent_moe") {
+    return latent_weights(model, exchanged_experts(f)).total() + f.experts / 2 * expert_weights(model, f);
+  }
   const std::int64_t attention = attention_weights(model, layer.attention).total();
   std::int64_t ffn = dense_ffn_weights(model, f).total();
   if (f.is_moe()) {

@@ -62,3 +62,14 @@ TEST_CASE("measured Llama stage: peak memory of four blocks on one GPU within 1 
     CHECK(std::abs(error) < 1.0);
   }
 }
+
+TEST_CASE("measured expert-parallel module: peak memory within 5 percent") {
+  // Weights, the input and the output gradient are there before; h200_two_gpu_steps.csv, row ep2_latent_moe.
+  const ModelSpec m = load_model("kimi_k3");
+  const std::int64_t tokens = 4096;
+  const double base = 2.0 * static_cast<double>(module_parameters(m, "ep2_latent_moe")) + 2.0 * 14336 * tokens;
+  const double peak = base + chain_peak_growth(m, {"ep2_latent_moe"}, tokens).as_double();
+  const double error = 100 * (peak / 8310105600.0 - 1);
+  MESSAGE("ep2_latent_moe peak error " << error << " %");
+  CHECK(std::abs(error) < 5.0);
+}
