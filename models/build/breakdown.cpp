@@ -65,9 +65,7 @@ class Attribution {
   // A whole-pass task hides its communication: split it by the pass summary. Kernel tasks have no communication inside.
   void coarse(RankBreakdown& b, TaskId t, Time duration) const {
     const TaskLabel& label = graph_.labels[g_.tag(t)];
-    const bool whole = label.pass != nullptr && duration >= label.pass->summary.elapsed &&
-                       label.pass->summary.compute < label.pass->summary.elapsed;
-    if (!whole) {
+    if (graph_.detail == StepGraphOptions::Detail::kernel || label.pass == nullptr) {
       b.compute += duration;
       return;
     }
@@ -78,7 +76,8 @@ class Attribution {
     b.ep += lane(Lane::ep_comm);
     const Time exposed = lane(Lane::tp_comm) + lane(Lane::cp_comm) + lane(Lane::ep_comm);
     b.host += duration - s.elapsed;
-    b.compute += s.elapsed - exposed;
+    b.recompute += s.recompute;
+    b.compute += s.elapsed - exposed - s.recompute;
   }
 
   // Walks back from what ended the gap [from, to): each task on the way explains the part during which it ran.

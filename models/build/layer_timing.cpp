@@ -179,6 +179,7 @@ PassSummary summarize(const std::vector<TimedItem>& items) {
     finish_at[i] = start + item.time;
     lane_free[lane] = finish_at[i];
     if (item.lane == Lane::compute) s.compute += item.time;
+    if (item.lane == Lane::compute && item.recompute) s.recompute += item.time;
     if (!item.is_comm) s.launches += item.launches;
     s.elapsed = std::max(s.elapsed, finish_at[i]);
   }

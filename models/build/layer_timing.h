@@ -37,6 +37,7 @@ struct TimedItem {
 struct PassSummary {
   Time elapsed;                        // alone, lanes in order
   Time compute;                        // busy time of the compute lane
+  Time recompute;                      // of which replayed forward items
   std::array<Time, kLanes> exposed{};  // compute lane idle, waiting for an item of that lane
   std::int64_t launches = 0;
 };

@@ -8,19 +8,9 @@
 #include "models/build/software_profile.h"
 #include "models/comm/collectives.h"
 #include "models/cost/cost_model.h"
+#include "models/cost/gpu_profile.h"
 
 namespace k3sim {
-
-// Datasheet limits of one GPU; from hardware_profiles/gpu/NAME.yaml.
-struct GpuLimits {
-  std::string name;
-  int sm_count = 0;
-  FlopRate bf16_dense{0}, fp8_dense{0};
-  Bandwidth hbm{0};
-  Bandwidth host_link{0};   // per direction, pinned copies
-  Bytes usable_memory{0};   // before context
-  double price_per_gpu_hour = 0;
-};
 
 struct Machine {
   GpuLimits gpu;

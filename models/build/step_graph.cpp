@@ -33,6 +33,7 @@ class StepBuilder {
   StepBuilder(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options)
       : plan_(plan), machine_(machine), options_(options), data_parallel_(plan, machine),
         emitter_(builder_, machine, graph_, options.detail) {
+    graph_.detail = options.detail;
     choose_replicas();
     const Schedule& s = plan_.schedule;
     ends_.stages = static_cast<std::size_t>(s.stages);

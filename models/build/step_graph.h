@@ -46,6 +46,7 @@ struct TaskLabel {
 };
 
 struct StepGraph {
+  StepGraphOptions::Detail detail = StepGraphOptions::Detail::step;
   BuiltGraph built;
   std::vector<ActionSpan> spans;
   std::vector<TaskLabel> labels;                      // by TaskGraph::tag

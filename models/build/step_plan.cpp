@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <tuple>
 
-#include "models/build/activation_policy.h"
-#include "models/build/split_config.h"
 #include "sim/base/check.h"
 #include "sim/base/error.h"
 
@@ -42,18 +38,36 @@ std::vector<int> balanced_cut(const std::vector<double>& cost, int chunks, doubl
 
 namespace {
 
+void resolve_degrees(StepPlan& plan) {
+  Scenario& s = plan.scenario;
+  ParallelConfig& p = s.parallel;
+  const int model_parallel = p.tp * p.pp * p.cp;
+  if (p.dp == 0) p.dp = s.cluster.gpus() / std::max(1, model_parallel);
+  if (p.dp < 1 || model_parallel * p.dp != s.cluster.gpus())
+    throw ConfigError(fmt::format("tp {} x pp {} x cp {} x dp {} = {} does not equal the cluster's {} GPUs", p.tp,
+                                  p.pp, p.cp, p.dp, model_parallel * p.dp, s.cluster.gpus()),
+                      "parallel");
+  const BatchConfig& b = s.batch;
+  plan.global_sequences = b.global_sequences > 0 ? b.global_sequences : b.global_tokens / b.sequence;
+  const std::int64_t per_pass = b.micro_batch * p.dp;
+  if (per_pass <= 0 || plan.global_sequences % per_pass != 0)
+    throw ConfigError(fmt::format("{} sequences per step are not a multiple of micro_batch {} x dp {} = {}",
+                                  plan.global_sequences, b.micro_batch, p.dp, per_pass),
+                      "batch");
+  plan.microbatches = plan.global_sequences / per_pass;
+}
+
 class Planner {
  public:
-  Planner(const Scenario& scenario, const Machine& machine) : machine_(machine) {
+  Planner(const Scenario& scenario, const Machine& machine, std::shared_ptr<const LayerSet> layers)
+      : machine_(machine), layers_(std::move(layers)) {
     plan_.scenario = scenario;
-    resolve_degrees();
+    resolve_degrees(plan_);
     plan_.placement = std::make_unique<Placement>(plan_.scenario.parallel, plan_.scenario.cluster.gpus_per_node);
     plan_.comm = std::make_unique<CommCoster>(machine_, plan_.scenario, *plan_.placement);
-    plan_.split = make_split_config(plan_.scenario, machine_.software);
-    policy_ = make_recompute_policy(plan_.scenario.activation, plan_.scenario.model);
-    options_.tp = plan_.scenario.parallel.tp;
-    options_.tp_overlap = plan_.scenario.overlap.tp;
-    options_.side_stream = plan_.scenario.moe.overlap_shared;
+    if (!layers_) layers_ = std::make_shared<const LayerSet>(plan_.scenario, machine_, *plan_.comm);
+    plan_.split = layers_->split();
+    plan_.layers = layers_;
   }
 
   StepPlan make() && {
@@ -63,25 +77,6 @@ class Planner {
   }
 
  private:
-  void resolve_degrees() {
-    Scenario& s = plan_.scenario;
-    ParallelConfig& p = s.parallel;
-    const int model_parallel = p.tp * p.pp * p.cp;
-    if (p.dp == 0) p.dp = s.cluster.gpus() / std::max(1, model_parallel);
-    if (p.dp < 1 || model_parallel * p.dp != s.cluster.gpus())
-      throw ConfigError(fmt::format("tp {} x pp {} x cp {} x dp {} = {} does not equal the cluster's {} GPUs", p.tp,
-                                    p.pp, p.cp, p.dp, model_parallel * p.dp, s.cluster.gpus()),
-                        "parallel");
-    const BatchConfig& b = s.batch;
-    plan_.global_sequences = b.global_sequences > 0 ? b.global_sequences : b.global_tokens / b.sequence;
-    const std::int64_t per_pass = b.micro_batch * p.dp;
-    if (per_pass <= 0 || plan_.global_sequences % per_pass != 0)
-      throw ConfigError(fmt::format("{} sequences per step are not a multiple of micro_batch {} x dp {} = {}",
-                                    plan_.global_sequences, b.micro_batch, p.dp, per_pass),
-                        "batch");
-    plan_.microbatches = plan_.global_sequences / per_pass;
-  }
-
   void make_schedule_for_plan() {
     const Scenario& s = plan_.scenario;
     ScheduleSpec spec;
@@ -93,30 +88,6 @@ class Planner {
     spec.extra_warmup = s.schedule.extra_warmup;
     spec.split_wgrad = s.schedule.split_wgrad;
     plan_.schedule = make_schedule(spec);
-  }
-
-  const TimedLayer* timed(const LayerProgram& program, bool recomputed) {
-    plan_.layers.push_back(
-        time_layer(program, recomputed ? policy_ : RecomputePolicy{}, options_, machine_, *plan_.comm));
-    return &plan_.layers.back();
-  }
-
-  // Layers of one kind with the same number of stored AttnRes rows are the same program.
-  const TimedLayer* timed_decoder_layer(std::size_t index, bool recomputed) {
-    const ModelSpec& m = plan_.scenario.model;
-    const LayerSpec& l = m.layers[index];
-    const std::int64_t block = m.attnres_block;
-    const std::int64_t rows = block > 0 ? static_cast<std::int64_t>(index) / block * 2 +
-                                              (static_cast<std::int64_t>(index) % block == 0 ? 1 : 0)
-                                        : 0;
-    const auto key = std::tuple(static_cast<int>(l.attention.kind), l.attention.window, l.ffn.experts,
-                                l.ffn.intermediate, rows, recomputed, index == 0);
-    const auto [it, fresh] = cache_.try_emplace(key, nullptr);
-    if (fresh) {
-      it->second = timed(layer_program(m, index, plan_.split), recomputed);
-      const_cast<TimedLayer*>(it->second)->moe = l.ffn.is_moe();
-    }
-    return it->second;
   }
 
   double cost(const TimedLayer& l) const {
@@ -144,7 +115,7 @@ class Planner {
       throw ConfigError(fmt::format("{} model chunks (pp x vpp) but only {} layers", chunks, layers), "parallel");
     std::vector<double> costs;
     for (std::size_t i = 0; i < plan_.scenario.model.layers.size(); ++i)
-      costs.push_back(cost(*timed_decoder_layer(i, policy_.any())));
+      costs.push_back(cost(*layers_->decoder(i, layers_->policy().any())));
     return balanced_cut(costs, chunks, first_extra, last_extra);
   }
 
@@ -152,30 +123,27 @@ class Planner {
     const Scenario& s = plan_.scenario;
     const ModelSpec& m = s.model;
     const int chunks = plan_.schedule.stages_per_chain();
-    const TimedLayer* embedding = timed(embedding_program(m, plan_.split), false);
-    const TimedLayer* head = timed(head_program(m, plan_.split), false);
-    const bool mtp = s.mtp && m.mtp_layers > 0;
-    const TimedLayer* mtp_layer = mtp ? timed(mtp_program(m, plan_.split), policy_.any()) : nullptr;
-    const double last_extra = cost(*head) + (mtp ? cost(*mtp_layer) * static_cast<double>(m.mtp_layers) : 0.0);
+    const TimedLayer *embedding = layers_->embedding(), *head = layers_->head(), *mtp = layers_->mtp();
+    const double last_extra = cost(*head) + (mtp ? cost(*mtp) * static_cast<double>(m.mtp_layers) : 0.0);
     const std::vector<int> start = chunk_starts(chunks, cost(*embedding), last_extra);
     for (int c = 0; c < chunks; ++c) {
       Chunk chunk;
       if (c == 0)
-        chunk.parts.push_back({ChunkPart::Kind::embedding, -1, embedding, embedding_parameters(m, plan_.split)});
+        chunk.parts.push_back({ChunkPart::Kind::embedding, -1, embedding, layers_->embedding_parameters()});
       const int first = start[static_cast<std::size_t>(c)], end = start[static_cast<std::size_t>(c) + 1];
       for (int i = first; i < end; ++i) {
         const auto index = static_cast<std::size_t>(i);
         const int in_chunk = i - first;
         const int limit = s.activation.recompute_layers;
         const double share = s.activation.recompute_fraction * (end - first);
-        const bool recomputed = policy_.any() && (limit == 0 || in_chunk < limit) && in_chunk < share;
-        chunk.parts.push_back({ChunkPart::Kind::layer, i, timed_decoder_layer(index, recomputed),
-                               layer_parameters(m, index, plan_.split)});
+        const bool recomputed = layers_->policy().any() && (limit == 0 || in_chunk < limit) && in_chunk < share;
+        chunk.parts.push_back({ChunkPart::Kind::layer, i, layers_->decoder(index, recomputed),
+                               layers_->parameters(index)});
       }
       if (c == chunks - 1) {
         for (std::int64_t k = 0; mtp && k < m.mtp_layers; ++k)
-          chunk.parts.push_back({ChunkPart::Kind::mtp, -1, mtp_layer, mtp_parameters(m, plan_.split)});
-        chunk.parts.push_back({ChunkPart::Kind::head, -1, head, head_parameters(m, plan_.split)});
+          chunk.parts.push_back({ChunkPart::Kind::mtp, -1, mtp, layers_->mtp_parameters()});
+        chunk.parts.push_back({ChunkPart::Kind::head, -1, head, layers_->head_parameters()});
       }
       chunk.boundary = chunk.parts.empty() ? Bytes(0) : chunk.parts.back().timed->boundary;
       plan_.chunks.push_back(std::move(chunk));
@@ -184,14 +152,21 @@ class Planner {
 
   const Machine& machine_;
   StepPlan plan_;
-  RecomputePolicy policy_;
-  TimingOptions options_;
-  std::map<std::tuple<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool>, const TimedLayer*>
-      cache_;
+  std::shared_ptr<const LayerSet> layers_;
 };
 
 }  // namespace
 
-StepPlan make_step_plan(const Scenario& scenario, const Machine& machine) { return std::move(Planner(scenario, machine)).make(); }
+StepPlan make_step_plan(const Scenario& scenario, const Machine& machine, std::shared_ptr<const LayerSet> layers) {
+  return std::move(Planner(scenario, machine, std::move(layers))).make();
+}
+
+std::shared_ptr<const LayerSet> make_layer_set(const Scenario& scenario, const Machine& machine) {
+  StepPlan plan;
+  plan.scenario = scenario;
+  resolve_degrees(plan);
+  const Placement placement(plan.scenario.parallel, plan.scenario.cluster.gpus_per_node);
+  return std::make_shared<const LayerSet>(plan.scenario, machine, CommCoster(machine, plan.scenario, placement));
+}
 
 }  // namespace k3sim

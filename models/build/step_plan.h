@@ -7,11 +7,10 @@
 // Source: engine-design section 1 (topology apart from durations); Megatron-LM pipeline layout rules.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <vector>
 
-#include "models/build/layer_timing.h"
+#include "models/build/layer_set.h"
 #include "models/config/scenario.h"
 #include "models/schedule/registry.h"
 #include "models/transformer/layers.h"
@@ -42,13 +41,15 @@ struct StepPlan {
   SplitConfig split;
   std::int64_t microbatches = 0;      // per data-parallel replica
   std::int64_t global_sequences = 0;
-  std::deque<TimedLayer> layers;      // storage behind ChunkPart::timed
+  std::shared_ptr<const LayerSet> layers;  // storage behind ChunkPart::timed
   std::vector<Chunk> chunks;          // in model order
   Schedule schedule;
 };
 
 // Throws ConfigError when the layout is impossible (message names the numbers).
-StepPlan make_step_plan(const Scenario& scenario, const Machine& machine);
+// `layers` from make_layer_set of a scenario with the same layers, split, groups and policies saves timing them again.
+StepPlan make_step_plan(const Scenario& scenario, const Machine& machine, std::shared_ptr<const LayerSet> layers = {});
+std::shared_ptr<const LayerSet> make_layer_set(const Scenario& scenario, const Machine& machine);
 
 // Exposed for tests: chunk boundaries (first layer of each chunk, then the layer count).
 std::vector<int> balanced_cut(const std::vector<double>& layer_cost, int chunks, double first_extra, double last_extra);
