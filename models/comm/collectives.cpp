@@ -202,8 +202,8 @@ CollectiveTime collective_time(const CommModel& model, Collective kind, Bytes bu
   return group.nodes == 1 ? one_domain(model, kind, buffer, group) : many_domains(model, kind, buffer, group, forced);
 }
 
-TuningChoice collective_choice(const CommModel& model, Collective kind, Bytes buffer, const CommGroup& group) {
-  return choose(model.tuning, tuning_input(model, kind, group), buffer.as_double());
+bool can_run(const CommModel& model, Collective kind, const CommGroup& group, TuningChoice choice) {
+  return algorithm_exists(tuning_input(model, kind, group), choice.algorithm, choice.protocol);
 }
 
 }  // namespace k3sim

@@ -81,8 +81,8 @@ ScaleOut load_scale_out(const std::string& path);
 // (as NCCL_ALGO and NCCL_PROTO do).
 CollectiveTime collective_time(const CommModel& model, Collective kind, Bytes buffer, const CommGroup& group,
                                std::optional<TuningChoice> forced = {});
-// What the tuner would run, without the time.
-TuningChoice collective_choice(const CommModel& model, Collective kind, Bytes buffer, const CommGroup& group);
+// Whether the algorithm and protocol exist for this group.
+bool can_run(const CommModel& model, Collective kind, const CommGroup& group, TuningChoice choice);
 
 // nccl-tests' factor between algorithm and bus bandwidth.
 double bus_factor(Collective kind, int ranks);

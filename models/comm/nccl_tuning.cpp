@@ -70,7 +70,8 @@ bool algorithm_exists(const TuningInput& in, Algorithm algorithm, Protocol proto
     case Algorithm::nvls: return in.nvls && in.nodes == 1 && is_reduce_all(in.kind) && protocol == Protocol::simple;
     case Algorithm::nvls_tree: return in.nvls && in.nodes > 1 && is_reduce_all(in.kind) && protocol == Protocol::simple;
     case Algorithm::pat: return one_rank_per_node && in.nodes > 1 && gather_or_scatter && protocol == Protocol::simple;
-    case Algorithm::direct: return in.kind == Collective::all_to_all || in.kind == Collective::send_recv;
+    case Algorithm::direct:
+      return protocol == Protocol::simple && (in.kind == Collective::all_to_all || in.kind == Collective::send_recv);
   }
   return false;
 }

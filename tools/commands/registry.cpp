@@ -11,6 +11,8 @@ void add_validate_command(CLI::App& app, CommandContext& context);
 void add_schema_command(CLI::App& app, CommandContext& context);
 void add_model_command(CLI::App& app, CommandContext& context);
 void add_import_command(CLI::App& app, CommandContext& context);
+void add_collective_command(CLI::App& app, CommandContext& context);
+void add_topology_command(CLI::App& app, CommandContext& context);
 void add_moonep_command(CLI::App& app, CommandContext& context);
 void add_schedule_command(CLI::App& app, CommandContext& context);
 
@@ -22,6 +24,8 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
       add_schema_command,
       add_model_command,
       add_import_command,
+      add_collective_command,
+      add_topology_command,
       add_moonep_command,
       add_schedule_command,
   };
