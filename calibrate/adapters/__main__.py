@@ -1,0 +1,102 @@
+"""python3 -m calibrate.adapters --out FILE.csv [--gpus N] [--quick] [--only flash_kda,fla]
+
+Times every installed library; one that cannot run is skipped with the exact reason, written into the file.
+"""
+import argparse
+import os
+import sys
+import tempfile
+
+from .csv_rows import CsvWriter
+from .registry import ADAPTERS
+from .skipping import Skip, WrongResult, require
+from .torch_bench import TorchBench
+
+
+def header(torch, gpus):
+    p = torch.cuda.get_device_properties(0)
+    return [f"gpu: {p.name} x{gpus}, {p.multi_processor_count} SMs, compute capability {p.major}.{p.minor}",
+            f"software: torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}",
+            "method: calibrate.adapters; CUDA events, median until stable (20 to 200 repeats), L2 written before every "
+            "repeat except section nccl and attention backward; clocks not touched",
+            "implementation: the kernel column names the library; k3sim's own kernels are in another file"]
+
+
+def run_adapter(adapter, bench, note):
+    """True unless the library gave a wrong result."""
+    try:
+        adapter.measure(bench)
+        return True
+    except Skip as reason:
+        note(f"skipped {adapter.NAME}: {reason}")
+        return True
+    except WrongResult as reason:
+        note(f"refused {adapter.NAME}: {reason}")
+        return False
+    except Exception as error:  # a library may fail in any way; the others still run
+        note(f"skipped {adapter.NAME}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        return True
+
+
+def run_rank(rank, ranks, store, out, adapters, quick):
+    """One process of a multi-GPU measurement; rank 0 writes."""
+    torch = require("torch")
+    torch.cuda.set_device(rank)
+    torch.distributed.init_process_group("nccl", init_method=f"file://{store}", rank=rank, world_size=ranks)
+    writer = CsvWriter(out, header(torch, ranks)) if rank == 0 else None
+    bench = TorchBench(writer, quick, device=rank, ranks=ranks, rank=rank)
+    note = writer.note if writer else lambda text: None
+    for adapter in ADAPTERS:
+        if adapter.NAME in adapters:
+            run_adapter(adapter, bench, note)
+    if writer:
+        writer.finish()
+    torch.distributed.destroy_process_group()
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="python3 -m calibrate.adapters", description=__doc__)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="", help="comma-separated adapter names")
+    args = parser.parse_args(arguments)
+    known = [a.NAME for a in ADAPTERS]
+    wanted = [name for name in args.only.split(",") if name] or known
+    for name in wanted:
+        if name not in known:
+            parser.error(f"unknown adapter {name!r}; there are {', '.join(known)}")
+    return args, wanted
+
+
+def main(arguments=None):
+    args, wanted = parse(arguments)
+    try:
+        torch = require("torch")
+        if not torch.cuda.is_available():
+            raise Skip("torch sees no GPU")
+    except Skip as reason:
+        print(f"error: {reason}", file=sys.stderr)
+        return 3
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # multicast stays off unless the user chose otherwise
+    writer = CsvWriter(args.out, header(torch, args.gpus))
+    bench = TorchBench(writer, args.quick)
+    good, several = True, []
+    for adapter in ADAPTERS:
+        if adapter.NAME not in wanted:
+            continue
+        if not adapter.MULTI_GPU:
+            good = run_adapter(adapter, bench, writer.note) and good
+        elif args.gpus < 2:
+            writer.note(f"skipped {adapter.NAME}: needs 2 GPUs, {args.gpus} in use")
+        else:
+            several.append(adapter.NAME)
+    writer.finish()
+    if several:
+        store = os.path.join(tempfile.mkdtemp(), "store")
+        torch.multiprocessing.spawn(run_rank, (args.gpus, store, args.out, several, args.quick), nprocs=args.gpus)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
