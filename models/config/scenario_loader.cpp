@@ -92,18 +92,32 @@ Scenario load_scenario(const std::string& path, const std::vector<std::string>& 
   return read_scenario(document);
 }
 
-Scenario read_scenario(YamlDocument& document) {
-  Scenario scenario;
-  scenario.file = document.file();
+FieldsRead read_scenario_fields(YamlDocument& document) {
+  FieldsRead read;
+  read.scenario.file = document.file();
   document.root().child("model");  // a Problem when the document is no map at all
   if (!document.root().is_map()) document.throw_if_problems();
-  const bool model_known = read_model(document, scenario);
-  for (const Field& field : scenario_fields()) read_field(field, document.root(), scenario);
-  settle(document, scenario);
-  check_scenario(scenario, document, model_known);
+  read.model_known = read_model(document, read.scenario);
+  for (const Field& field : scenario_fields()) read_field(field, document.root(), read.scenario);
+  settle(document, read.scenario);
+  return read;
+}
+
+ConfigError with_places(const ConfigError& error, const std::string& path, const std::vector<std::string>& overrides) {
+  YamlDocument document = YamlDocument::load(find_scenario_file(path));
+  for (const std::string& assignment : overrides) document.set("--set", assignment);
+  std::vector<Problem> problems = error.problems();
+  for (Problem& p : problems)
+    if (p.place.file.empty() && !p.key.empty()) p.place = node_at(document.root(), p.key).place();
+  return ConfigError(std::move(problems));
+}
+
+Scenario read_scenario(YamlDocument& document) {
+  FieldsRead read = read_scenario_fields(document);
+  check_scenario(read.scenario, document, read.model_known);
   document.finish();
-  scenario.text = document.to_text();
-  return scenario;
+  read.scenario.text = document.to_text();
+  return std::move(read.scenario);
 }
 
 }  // namespace k3sim

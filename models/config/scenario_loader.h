@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/config/scenario.h"
+#include "sim/base/error.h"
 
 namespace k3sim {
 
@@ -20,7 +21,19 @@ Scenario load_scenario(const std::string& path, const std::vector<std::string>& 
 // The file that load_scenario would read.
 std::string find_scenario_file(const std::string& path);
 
-// The same from an open document, for callers that change it first (search spaces). Consumes the document's problems.
+// Errors found after loading know their key but not its line: the same problems with the places of that scenario's
+// file.
+ConfigError with_places(const ConfigError& error, const std::string& path, const std::vector<std::string>& overrides);
+
+// As load_scenario from an open document, for callers that change it first (search spaces). Consumes the document's
+// problems.
 Scenario read_scenario(YamlDocument& document);
+
+// Only the reading: every field, without the checks that need all of them. Problems stay in the document.
+struct FieldsRead {
+  Scenario scenario;
+  bool model_known = false;
+};
+FieldsRead read_scenario_fields(YamlDocument& document);
 
 }  // namespace k3sim

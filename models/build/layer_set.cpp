@@ -1,0 +1,58 @@
+#include "models/build/layer_set.h"
+
+#include <map>
+#include <tuple>
+
+#include "models/build/activation_policy.h"
+#include "models/build/split_config.h"
+
+namespace k3sim {
+
+LayerSet::LayerSet(const Scenario& s, const Machine& machine, const CommCoster& comm)
+    : split_(make_split_config(s, machine.software)), policy_(make_recompute_policy(s.activation, s.model)) {
+  options_.tp = s.parallel.tp;
+  options_.tp_overlap = s.overlap.tp;
+  options_.side_stream = s.moe.overlap_shared;
+  const ModelSpec& m = s.model;
+  embedding_ = time(embedding_program(m, split_), false, machine, comm);
+  head_ = time(head_program(m, split_), false, machine, comm);
+  if (s.mtp && m.mtp_layers > 0) {
+    mtp_ = time(mtp_program(m, split_), policy_.any(), machine, comm);
+    mtp_parameters_ = k3sim::mtp_parameters(m, split_);
+  }
+  embedding_parameters_ = k3sim::embedding_parameters(m, split_);
+  head_parameters_ = k3sim::head_parameters(m, split_);
+  time_decoder(m, machine, comm);
+}
+
+const TimedLayer* LayerSet::time(const LayerProgram& program, bool recomputed, const Machine& machine,
+                                 const CommCoster& comm) {
+  storage_.push_back(time_layer(program, recomputed ? policy_ : RecomputePolicy{}, options_, machine, comm));
+  return &storage_.back();
+}
+
+// Layers of one kind with the same number of stored AttnRes rows are the same program.
+void LayerSet::time_decoder(const ModelSpec& m, const Machine& machine, const CommCoster& comm) {
+  using Key = std::tuple<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
+  std::map<Key, std::array<const TimedLayer*, 2>> known;
+  for (std::size_t i = 0; i < m.layers.size(); ++i) {
+    const LayerSpec& l = m.layers[i];
+    const auto index = static_cast<std::int64_t>(i);
+    const std::int64_t block = m.attnres_block;
+    const std::int64_t rows = block > 0 ? index / block * 2 + (index % block == 0 ? 1 : 0) : 0;
+    const Key key(static_cast<int>(l.attention.kind), l.attention.window, l.ffn.experts, l.ffn.intermediate, rows, i == 0);
+    const auto [it, fresh] = known.try_emplace(key);
+    if (fresh) {
+      const LayerProgram program = layer_program(m, i, split_);
+      for (bool recomputed : {false, true}) {
+        if (recomputed && !policy_.any()) continue;
+        it->second[recomputed ? 1 : 0] = time(program, recomputed, machine, comm);
+        storage_.back().moe = l.ffn.is_moe();
+      }
+    }
+    decoder_.push_back(it->second);
+    parameters_.push_back(layer_parameters(m, i, split_));
+  }
+}
+
+}  // namespace k3sim
