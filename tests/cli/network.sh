@@ -13,6 +13,10 @@ case $json in '{"operation":"all_reduce",'*'"bytes":4194304,'*) ;; *) fail "JSON
 "$k3sim" topology show --nodes 512 --svg "$scratch/t.svg" | grep -q '128 leaf, 128 spine, 64 core' || fail "summary"
 [ -s "$scratch/t.svg" ] || fail "drawing"
 
+"$k3sim" validate --kind collective | grep -q 'all_reduce between nodes' || fail "validation table"
+json=$("$k3sim" validate --kind collective --json) || fail "validation JSON"
+case $json in *'"median_abs_error_pct"'*'"independent_median_abs_error_pct"'*) ;; *) fail "validation keys" ;; esac
+
 message=$("$k3sim" collective --op all_redcue 2>&1 >/dev/null)
 [ $? -eq 2 ] || fail "exit code of an unknown operation"
 case $message in *"did you mean 'all_reduce'"*) ;; *) fail "hint: $message" ;; esac

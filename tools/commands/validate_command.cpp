@@ -13,6 +13,7 @@
 #include "models/config/data_files.h"
 #include "tools/commands/command.h"
 #include "tools/commands/text_table.h"
+#include "tools/commands/validate_collective.h"
 #include "tools/validation/model_validation.h"
 
 namespace k3sim {
@@ -73,6 +74,7 @@ void print_text(std::ostream& out, const Rows& rows) {
 }
 
 int run(const Options& o, CommandContext& context) {
+  if (o.kind == "collective") return run_validate_collective(o.files, context);
   std::vector<std::string> files = o.files;
   if (files.empty()) files.push_back(data_path("scenarios/validation/cases.yaml"));
   std::vector<Case> cases;
