@@ -53,7 +53,8 @@ void read_word(const YamlNode& node, const Field& field, std::string& out) {
   if (known.empty() || std::find(known.begin(), known.end(), word) != known.end()) return;
   if (!field.folder.empty() && std::filesystem::exists(word)) return;
   const std::string hint = did_you_mean(word, known);
-  node.problem(fmt::format("'{}' is not known; it is one of {}", word, fmt::join(known, ", ")), hint);
+  if (!hint.empty()) return node.problem(fmt::format("'{}' is not known", word), hint);
+  node.problem(fmt::format("'{}' is not known; it is one of {}", word, fmt::join(known, ", ")));
 }
 
 template <class T>

@@ -66,7 +66,7 @@ void settle(const YamlDocument& document, Scenario& scenario) {
   scenario.moe.routing.file = beside(document.file(), scenario.moe.routing.file);
   check_file(node_at(document.root(), "schedule.file"), scenario.schedule.file);
   check_file(routing.child("file"), scenario.moe.routing.file);
-  if (!scenario.name.empty()) return;
+  if (!scenario.name.empty() || scenario.file.empty()) return;
   const fs::path file = fs::absolute(scenario.file);
   scenario.name = (file.filename() == "scenario.yaml" ? file.parent_path().filename() : file.stem()).string();
 }

@@ -131,6 +131,15 @@ TEST_CASE("scenario: an unknown name of a scenario suggests a shipped one") {
   }
 }
 
+TEST_CASE("scenario: problems found after loading get the line of their key, or --set") {
+  const std::string file = K3SIM_SOURCE_DIR "/scenarios/k3_2048_h800/scenario.yaml";
+  const ConfigError placed = with_places(ConfigError("unknown module", "activation.policy"), file, {});
+  CHECK(std::string(placed.what()).ends_with("/scenario.yaml:10:22: activation.policy: unknown module"));
+  const ConfigError set =
+      with_places(ConfigError("unknown module", "activation.policy"), file, {"activation.policy=x"});
+  CHECK(std::string(set.what()) == "error: --set: activation.policy: unknown module");
+}
+
 TEST_CASE("scenario: every malformed file is refused with exactly the messages in its header") {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(K3SIM_TEST_DATA "/malformed"))
