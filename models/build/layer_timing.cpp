@@ -42,7 +42,7 @@ class Timer {
     } else {
       const KernelTime t = machine_.cost->time(item.kernel);
       out.family = item.kernel.family;
-      out.time = scale(t.time, 1.0 / software_efficiency(item.kernel, machine_.software));
+      out.time = scale(t.time, options_.compute_scale / software_efficiency(item.kernel, machine_.software));
       out.provenance = t.provenance;
       out.p95_ratio = t.p95_ratio;
       out.flops = item.kernel.flops;

@@ -76,6 +76,7 @@ struct TimingOptions {
   int tp = 1;
   bool tp_overlap = false;
   bool side_stream = false;  // shared experts on their own stream
+  double compute_scale = 1.0;  // compute kernels share the SMs with communication all the time (overlapped pairs)
 };
 
 TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy, const TimingOptions& options,

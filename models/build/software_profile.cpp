@@ -27,6 +27,7 @@ SoftwareProfile load_software_profile(const std::string& path) {
   comm.read("efficiency", p.comm_efficiency);
   comm.read("compute_slowdown", p.compute_slowdown);
   comm.read("ep_efficiency", p.ep_efficiency);
+  comm.read("ep_sms", p.ep_sms);
   comm.read("bucket", p.bucket);
   const YamlNode overlap = root.child("overlap");
   overlap.read("tp", p.tp_overlap);

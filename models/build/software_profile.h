@@ -23,6 +23,7 @@ struct SoftwareProfile {
   double comm_efficiency = 1.0;          // collectives beside compute over stand-alone
   double compute_slowdown = 1.0;         // compute beside communication (SMs and HBM taken), >= 1
   double ep_efficiency = 1.0;            // expert dispatch and combine in training over stand-alone
+  int ep_sms = 20;                       // SMs held by overlapped expert communication (DeepEP v1: 20)
   bool tp_overlap = false;               // ring-exchange overlap available
   bool grad_reduce_overlap = true;
   bool param_gather_overlap = true;

@@ -1,5 +1,7 @@
 #include "models/build/step.h"
 
+#include "models/build/pair_actions.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -134,7 +136,10 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
     throw ConfigError(fmt::format("no calibration to anchor the cost of '{}' on {}: {:.1f} % of the work is assumed",
                                   audit.missing, machine.gpu.name, 100.0 * audit.weak_seconds / audit.seconds),
                       "cluster.gpu");
-  StepGraph graph = build_step_graph(plan, machine, options.graph);
+  StepGraphOptions graph_options = options.graph;
+  // Overlapped pairs interleave kernels of two micro-batches: one task per pass cannot show that.
+  if (has_pairs(plan.schedule)) graph_options.detail = StepGraphOptions::Detail::kernel;
+  StepGraph graph = build_step_graph(plan, machine, graph_options);
   TaskTimes times = longest_path(graph.built.graph, graph.built.durations);
   StepSummary& s = out.summary;
   s.step = times.makespan;

@@ -84,7 +84,7 @@ void RankEmitter::emit_whole_pass(PassWalk& walk) {
                        !step.pass->items.front().recompute;
   const bool weights_only = !step.pass->items.empty() && step.pass->items.front().pass == Pass::weight_grad;
   const StepTask kind = forward ? StepTask::forward : weights_only ? StepTask::weight_grad : StepTask::backward;
-  const TaskId id = add(StreamRole::compute, kind, std::max(s.elapsed, host), pass_label(step));
+  const TaskId id = add(StreamRole::compute, kind, std::max(s.elapsed + step.contention, host), pass_label(step));
   for (TaskId t : walk.entry) depend(t, id);
   depend(step.gather, id);
   depend(step.onload, id);
@@ -116,6 +116,9 @@ bool RankEmitter::emit_next(PassWalk& walk) {
 }
 
 void RankEmitter::emit_host(PassWalk& walk) {
+  const PassStep& step = walk.steps[walk.step];
+  if (detail_ == StepGraphOptions::Detail::kernel && step.contention > Time() && !step.pass->items.empty())
+    add(StreamRole::compute, task_kind(step.pass->items.back()), step.contention, pass_label(step));
   if (detail_ == StepGraphOptions::Detail::step || walk.last_compute == kNoTask) return;
   const Time launch = machine_.software.host_launch;
   if (launch == Time() && host_action == Time()) return;

@@ -115,9 +115,15 @@ class StepBuilder {
                               : a.kind == ActionKind::kBackward ? t.backward
                               : a.kind == ActionKind::kInputGrad ? t.input_grad
                                                                  : t.weight_grad;
-      walk.steps.push_back({&pass, chunk_index, part, kNoTask, kNoTask, last_gradient && yields_weight_grad(a.kind)});
+      walk.steps.push_back({&pass, chunk_index, part, kNoTask, kNoTask, Time(),
+                            last_gradient && yields_weight_grad(a.kind)});
     }
     attach_gathers(walk, a, chunk, state);
+    if (yields_weight_grad(a.kind) && plan_.scenario.overlap.grad_reduce)
+      for (PassStep& step : walk.steps)
+        if (step.last_gradient || data_parallel_.reduce_every_microbatch())
+          step.contention +=
+              contention(data_parallel_.reduce(chunk.parts[static_cast<std::size_t>(step.part)].parameters));
     if (yields_input_grad(a.kind)) attach_onloads(walk, chunk, state);
     return walk;
   }
@@ -157,7 +163,9 @@ class StepBuilder {
       if (!forward && !plan_.scenario.optimizer.reshard_after_forward) return;
       for (PassStep& s : walk.steps) {
         const Time t = data_parallel_.gather(chunk.parts[static_cast<std::size_t>(s.part)].parameters);
-        if (t > Time()) s.gather = emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
+        if (t == Time()) continue;
+        s.gather = emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
+        s.contention += contention(t);
       }
       return;
     }
@@ -166,6 +174,11 @@ class StepBuilder {
       const std::size_t key = gather_key(a.stage, s.part);
       if (key < state.first_gather.size()) s.gather = state.first_gather[key];
     }
+  }
+
+  // Communication that runs beside compute takes SMs and bandwidth from it for as long as it lasts.
+  Time contention(Time communication) const {
+    return scale(communication, machine_.software.compute_slowdown - 1.0);
   }
 
   std::size_t gather_key(int stage, int part) const {

@@ -88,6 +88,11 @@ class Planner {
     spec.extra_warmup = s.schedule.extra_warmup;
     spec.split_wgrad = s.schedule.split_wgrad;
     plan_.schedule = make_schedule(spec);
+    if (s.moe.overlap_ep) pair_forward_backward(plan_.schedule);
+    // Communication kernels of overlapped pairs keep their SMs for the whole chunk (hardware notes 3.6).
+    if (has_pairs(plan_.schedule) && s.parallel.ep > 1)
+      options_.compute_scale = static_cast<double>(machine_.gpu.sm_count) /
+                               std::max(1, machine_.gpu.sm_count - machine_.software.ep_sms);
   }
 
   double cost(const TimedLayer& l) const {

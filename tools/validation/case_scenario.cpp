@@ -75,8 +75,13 @@ class Mapper {
     const bool ethernet = has(c_.internode, "RoCE");
     k.fabric = has(c_.internode, "EFA") ? "efa_400g" : ethernet ? "roce_leaf_spine_400g" : "rail_fat_tree_400g";
     if (k.nodes > 1 && !k.nic_override) assume("inter-node network not stated: 400 Gbit/s per GPU");
-    if (has(c_.intranode, "NVL72") && k.gpu.rfind("gb", 0) == 0) k.gpus_per_node = std::min(c_.gpus, 72);
-    if (c_.gpus % k.gpus_per_node != 0) k.gpus_per_node = std::min(c_.gpus_per_node, c_.gpus);
+    // An NVLink domain of 72: jobs use the largest multiple of four GPUs that divides their size.
+    if (has(c_.intranode, "NVL72"))
+      for (int n = 72; n >= 4; n -= 4)
+        if (c_.gpus % n == 0) {
+          k.gpus_per_node = n;
+          break;
+        }
     k.nodes = c_.gpus / k.gpus_per_node;
     s_.software = software_profile_name(c_);
   }
@@ -102,8 +107,11 @@ class Mapper {
                                 k.tp * k.cp * k.dp));
     k.sequence_parallel = p.sequence_parallel != "false" && p.sequence_parallel != "False";
     const auto layers = static_cast<int>(s_.model.layers.size());
-    if (k.pp * k.vpp > layers) return refuse(fmt::format("{} model chunks but {} layers", k.pp * k.vpp, layers));
-    if (has(c_.model.note, "first and last stage hold one layer fewer")) lighter_ends(layers);
+    // Layer counts two below a multiple of the chunks: embedding and head take the place of a layer each.
+    if (layers % (k.pp * k.vpp) != 0 || has(c_.model.note, "first and last stage hold one layer fewer"))
+      lighter_ends(layers);
+    if (k.pp * k.vpp > layers && k.stage_layers.empty())
+      return refuse(fmt::format("{} model chunks but {} layers", k.pp * k.vpp, layers));
   }
 
   void lighter_ends(int layers) {
@@ -201,7 +209,8 @@ class Mapper {
     if (has(t, "fsdp=")) o.shard_group = number_after(t, "fsdp=");
     if (starts(t, "hsdp")) o.shard_group = s_.cluster.gpus_per_node;
     o.shard_group = std::min(o.shard_group, s_.parallel.dp * s_.parallel.cp);
-    if (o.zero == 3 && s_.parallel.pp > 1) o.reshard_after_forward = false;
+    // With pipeline parallelism FSDP keeps parameters gathered and reduces gradients once per step.
+    if (o.zero == 3 && s_.parallel.pp > 1) o.zero = 1, o.reshard_after_forward = false;
     if (has(lower(c_.precision), "pure")) o.gradient_bytes = Bytes(2), o.state_bytes = Bytes(4);
     if (text.empty()) assume("optimizer sharding not stated: none");
   }
@@ -233,7 +242,8 @@ class Mapper {
     OverlapConfig& k = s_.overlap;
     const std::string o = lower(c_.overlap);
     const bool none = starts(o, "none") || starts(o, "no dp");
-    k.tp = has(o, "tp overlap") || has(o, "tp comm overlap") || has(o, "async tp");
+    k.tp = has(o, "tp overlap") || has(o, "tp comm overlap") || has(o, "async tp") || (has(o, "tp overlap (userbuffers) on dense") && c_.model.experts == 0);
+    if (has(o, "tp overlap (userbuffers) on dense") && c_.model.experts > 0) k.tp = false;
     k.grad_reduce = k.param_gather = !none && s_.optimizer.zero > 0;
     if (s_.optimizer.zero == 0) k.grad_reduce = has(o, "grad");
   }

@@ -9,7 +9,7 @@ std::optional<double> gflops_per_token(const Case& c) {
   const std::string& rule = c.nearest_convention.empty() ? c.flops_convention : c.nearest_convention;
   if (rule.find("6N") != std::string::npos) return c.gflops_6n;
   if (rule.rfind("causal", 0) == 0) return c.gflops_causal;
-  if (rule.rfind("full", 0) == 0) return c.gflops_full;
+  if (rule.rfind("full", 0) == 0 || rule.find("full attention") != std::string::npos) return c.gflops_full;
   // Not stated: papers of the Megatron line count full attention; MoE papers of 2024 and later the causal half.
   return c.model.experts > 0 ? c.gflops_causal : c.gflops_full;
 }
@@ -29,6 +29,9 @@ std::optional<StepTarget> step_target(const Case& c) {
   if (!gflops) return std::nullopt;
   const double work = *gflops * 1e9 * tokens / gpus;
   if (m.model_tflops_per_gpu) return StepTarget{work / (*m.model_tflops_per_gpu * 1e12), "model_tflops_per_gpu"};
+  // Hardware FLOPs count the recomputed forward: model FLOPs are three quarters of them (validation README).
+  if (m.hardware_tflops_per_gpu)
+    return StepTarget{work / (0.75 * *m.hardware_tflops_per_gpu * 1e12), "hardware_tflops_per_gpu"};
   if (m.mfu_pct && m.mfu_peak_tflops)
     return StepTarget{work / (*m.mfu_pct / 100.0 * *m.mfu_peak_tflops * 1e12), "mfu_pct"};
   return std::nullopt;
