@@ -170,7 +170,7 @@ void SearchSpace::read_base(const std::string& text) {
     if (!slot) return;
     const auto values = axis_values(f, **slot, ignored);
     std::string first = values && !values->empty() ? values->front() : std::string();
-    if (is_automatic(f, **slot)) first = default_text(f);
+    if (is_automatic(f, **slot) || (values && values->empty())) first = default_text(f);
     if (!first.empty()) document.set(file_, f.path + "=" + first);
   };
   settle(model_field());
