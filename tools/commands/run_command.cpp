@@ -49,7 +49,7 @@ void write_outputs(const std::string& folder, const Scenario& scenario, const St
   out.commit();
 }
 
-int run(const Options& o, CommandContext& context) {
+int predict(const Options& o, CommandContext& context) {
   Scenario scenario = load_scenario(o.scenario, o.set);
   const Machine machine = load_machine(scenario);
   const StepPrediction p = predict_step(scenario, machine, step_options(o));
@@ -62,6 +62,15 @@ int run(const Options& o, CommandContext& context) {
     context.out << text_summary(scenario, p, context.colour());
   if (!o.out.empty()) context.err << "report: " << o.out << "/report.html\n";
   return o.require_fit && !p.summary.fits ? 1 : 0;
+}
+
+// What only the later stages can find wrong is reported with the line of its key as well.
+int run(const Options& o, CommandContext& context) {
+  try {
+    return predict(o, context);
+  } catch (const ConfigError& e) {
+    throw with_places(e, o.scenario, o.set);
+  }
 }
 
 }  // namespace
