@@ -8,7 +8,9 @@ build_release() {
     echo "configuring build/release" >&2
     cmake --preset release >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   fi
-  echo "building $* (first time: a few minutes on two cores)" >&2
+  if [ -f build/release/.ninja_log ]; then echo "building $*" >&2
+  else echo "building $* (the first time takes a few minutes on two cores)" >&2
+  fi
   # Ninja prints its progress in place on a terminal; elsewhere only a failure is worth reading.
   if [ -t 1 ]; then
     ninja -C build/release -j"$jobs" "$@"
