@@ -31,14 +31,14 @@ class Attribution {
   Attribution(const StepGraph& graph, const TaskTimes& times)
       : graph_(graph), g_(graph.built.graph), times_(times), binding_(binding_predecessors(g_, times)) {}
 
-  RankBreakdown rank(int rank, StreamId compute) const {
+  RankBreakdown rank(int rank, StreamId compute, std::vector<IdlePiece>* pieces) const {
     RankBreakdown b;
     b.rank = rank;
     const RankId own = g_.info(compute).rank;
     Time cursor;
     for (TaskId t : g_.stream_tasks(compute)) {
       const Time start = times_.start[t.value], finish = times_.finish[t.value];
-      if (start > cursor) idle(b, own, binding_[t.value], cursor, start);
+      if (start > cursor) idle(b, own, binding_[t.value], cursor, start, pieces);
       busy(b, t, finish - start);
       cursor = finish;
     }
@@ -81,33 +81,36 @@ class Attribution {
   }
 
   // Walks back from what ended the gap [from, to): each task on the way explains the part during which it ran.
-  void idle(RankBreakdown& b, RankId own, TaskId cause, Time from, Time to) const {
+  void idle(RankBreakdown& b, RankId own, TaskId cause, Time from, Time to, std::vector<IdlePiece>* pieces) const {
     Time end = to;
+    const auto explain = [&](Time start, Time RankBreakdown::*part, TaskId task) {
+      b.*part += end - start;
+      if (pieces != nullptr) pieces->push_back({b.rank, start, end, part, task});
+      end = start;
+    };
     while (end > from && cause.valid()) {
       const Time start = std::max(from, times_.start[cause.value]);
-      if (start < end) {
-        slot(b, own, cause) += end - start;
-        end = start;
-      }
+      if (start < end) explain(start, slot(own, cause), cause);
       cause = binding_[cause.value];
     }
-    b.bubble += end - from;
+    if (end > from) explain(from, &RankBreakdown::bubble, TaskId());
   }
 
-  Time& slot(RankBreakdown& b, RankId own, TaskId t) const {
+  Time RankBreakdown::*slot(RankId own, TaskId t) const {
     const bool mine = g_.info(g_.stream(t)).rank == own;
+    const auto if_mine = [&](Time RankBreakdown::*part) { return mine ? part : &RankBreakdown::bubble; };
     switch (static_cast<StepTask>(g_.kind(t))) {
-      case StepTask::transfer: return b.pp;
-      case StepTask::tp_comm: return mine ? b.tp : b.bubble;
-      case StepTask::cp_comm: return mine ? b.cp : b.bubble;
-      case StepTask::ep_comm: return mine ? b.ep : b.bubble;
+      case StepTask::transfer: return &RankBreakdown::pp;
+      case StepTask::tp_comm: return if_mine(&RankBreakdown::tp);
+      case StepTask::cp_comm: return if_mine(&RankBreakdown::cp);
+      case StepTask::ep_comm: return if_mine(&RankBreakdown::ep);
       case StepTask::param_gather:
-      case StepTask::grad_reduce: return mine ? b.dp : b.bubble;
-      case StepTask::host: return mine ? b.host : b.bubble;
+      case StepTask::grad_reduce: return if_mine(&RankBreakdown::dp);
+      case StepTask::host: return if_mine(&RankBreakdown::host);
       case StepTask::offload:
-      case StepTask::onload: return mine ? b.offload : b.bubble;
-      case StepTask::barrier: return b.wait;
-      default: return b.bubble;
+      case StepTask::onload: return if_mine(&RankBreakdown::offload);
+      case StepTask::barrier: return &RankBreakdown::wait;
+      default: return &RankBreakdown::bubble;
     }
   }
 
@@ -119,11 +122,11 @@ class Attribution {
 
 }  // namespace
 
-std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times) {
+std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times, std::vector<IdlePiece>* idle) {
   const Attribution attribution(graph, times);
   std::vector<RankBreakdown> out;
   for (std::size_t r = 0; r < graph.compute_stream.size(); ++r)
-    out.push_back(attribution.rank(static_cast<int>(r), graph.compute_stream[r].front()));
+    out.push_back(attribution.rank(static_cast<int>(r), graph.compute_stream[r].front(), idle));
   return out;
 }
 

@@ -24,6 +24,16 @@ struct RankBreakdown {
   }
 };
 
-std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times);
+// Why a rank's compute stream stood still for a while; pieces of one gap come latest first.
+struct IdlePiece {
+  int rank = 0;
+  Time from, to;
+  Time RankBreakdown::*cause = nullptr;
+  TaskId task;  // what ran meanwhile; invalid: nothing of this step
+};
+
+// `idle`, when given, receives every idle piece (for timelines).
+std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times,
+                                      std::vector<IdlePiece>* idle = nullptr);
 
 }  // namespace k3sim

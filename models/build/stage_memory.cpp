@@ -33,9 +33,12 @@ class RankWalk {
     for (const Chunk& c : plan.chunks) sizes_.push_back(chunk_sizes(c));
   }
 
-  void run() {
-    for (const Action& a : plan_.schedule.actions[static_cast<std::size_t>(out_.rank)])
+  void run(std::vector<MemoryStep>* steps = nullptr) {
+    for (const Action& a : plan_.schedule.actions[static_cast<std::size_t>(out_.rank)]) {
+      largest_ = Bytes();
       for_each_part(a, [&](const Action& part) { step(part); });
+      if (steps != nullptr) steps->push_back({live_, std::max(largest_, live_)});
+    }
   }
 
  private:
@@ -44,6 +47,7 @@ class RankWalk {
   }
 
   void offer(Bytes live, Bytes transient, const Action& a) {
+    largest_ = std::max(largest_, live + transient);
     if (live + transient <= out_.activations + out_.transient) return;
     out_.activations = live;
     out_.transient = transient;
@@ -69,7 +73,7 @@ class RankWalk {
   const StepPlan& plan_;
   RankMemory& out_;
   std::vector<ChunkSizes> sizes_;
-  Bytes live_, host_;
+  Bytes live_, host_, largest_;
 };
 
 StateShape state_shape(const StepPlan& plan, int rank) {
@@ -114,6 +118,14 @@ Bytes staging_bytes(const StepPlan& plan, int rank) {
 }
 
 }  // namespace
+
+std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank) {
+  RankMemory m;
+  m.rank = rank;
+  std::vector<MemoryStep> steps;
+  RankWalk(plan, m).run(&steps);
+  return steps;
+}
 
 std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine) {
   std::vector<RankMemory> out;

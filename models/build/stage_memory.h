@@ -28,6 +28,14 @@ struct RankMemory {
   std::string peak_action;  // where the peak is, for example "3B17"
 };
 
+// Activation bytes around one action of a rank's schedule.
+struct MemoryStep {
+  Bytes after;   // kept when the action has ended
+  Bytes during;  // most at once while it runs, transient tensors included
+};
+
+std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank);  // one entry per action of the rank
+
 std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine);
 
 }  // namespace k3sim
