@@ -1,9 +1,11 @@
 #include "models/build/layer_set.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "models/build/activation_policy.h"
+#include "models/build/pair_actions.h"
 #include "models/build/split_config.h"
 
 namespace k3sim {
@@ -13,6 +15,10 @@ LayerSet::LayerSet(const Scenario& s, const Machine& machine, const CommCoster& 
   options_.tp = s.parallel.tp;
   options_.tp_overlap = s.overlap.tp;
   options_.side_stream = s.moe.overlap_shared;
+  // Communication kernels of overlapped pairs keep their SMs for the whole chunk (hardware notes 3.6).
+  if (overlaps_expert_exchange(s))
+    options_.compute_scale = static_cast<double>(machine.gpu.sm_count) /
+                             std::max(1, machine.gpu.sm_count - machine.software.ep_sms);
   const ModelSpec& m = s.model;
   embedding_ = time(embedding_program(m, split_), false, machine, comm);
   head_ = time(head_program(m, split_), false, machine, comm);

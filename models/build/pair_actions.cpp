@@ -23,6 +23,10 @@ void pair_forward_backward(Schedule& schedule) {
   }
 }
 
+bool overlaps_expert_exchange(const Scenario& s) {
+  return s.parallel.ep > 1 && (s.moe.overlap_ep || s.schedule.name.rfind("dualpipe", 0) == 0);
+}
+
 bool has_pairs(const Schedule& schedule) {
   return std::any_of(schedule.actions.begin(), schedule.actions.end(), [](const std::vector<Action>& rank) {
     return std::any_of(rank.begin(), rank.end(), [](const Action& a) { return a.kind == ActionKind::kOverlap; });

@@ -4,11 +4,14 @@
 // parallel_comm); DualPipe's overlapped chunk pair.
 #pragma once
 
+#include "models/config/scenario.h"
 #include "models/schedule/schedule.h"
 
 namespace k3sim {
 
 void pair_forward_backward(Schedule& schedule);
+// The scenario runs expert communication of one micro-batch beside the computation of another.
+bool overlaps_expert_exchange(const Scenario& scenario);
 bool has_pairs(const Schedule& schedule);
 
 }  // namespace k3sim

@@ -130,7 +130,7 @@ std::vector<std::string> folded_dimensions(const StepPlan& plan, const StepGraph
 
 StepPrediction predict_step(const Scenario& scenario, const Machine& machine, const StepOptions& options) {
   StepPrediction out;
-  StepPlan plan = make_step_plan(scenario, machine, options.layers);
+  StepPlan plan = make_step_plan(scenario, machine, options.reuse);
   const CostAudit audit = audit_costs(plan);
   if (audit.worst_tier >= Provenance::assumed && !options.allow_assumed)
     throw ConfigError(fmt::format("no calibration to anchor the cost of '{}' on {}: {:.1f} % of the work is assumed",

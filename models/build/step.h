@@ -21,7 +21,7 @@ struct StepOptions {
   StepGraphOptions graph;
   bool allow_assumed = false;   // accept kernels and collectives without any calibration
   bool keep_graph = false;      // keep plan, graph and times for traces and reports
-  std::shared_ptr<const LayerSet> layers = {};  // reuse (make_step_plan)
+  StepReuse reuse;              // pieces of earlier plans (step_plan.h)
 };
 
 struct StepSummary {
