@@ -44,4 +44,11 @@ grep -q "did you mean 'zb_v'" "$work/err.txt" || fail "no suggestion"
 grep -q "</svg>" "$work/k3.svg" || fail "svg"
 "$k3sim" schedule show automatic --ranks 8 --chunks 1 --microbatches 32 --memory-limit 16 --json |
   python3 -c 'import json, sys; assert json.load(sys.stdin)["bubble_s"] == 0' || fail "automatic with 2p activations has a bubble"
+
+printf 'stage,forward,input_grad,weight_grad,transfer\n0,2 ms,2 ms,1 ms,0 ms\n1,1 ms,1 ms,1 ms,0 ms\n' > "$work/times.csv"
+"$k3sim" schedule show 1f1b --ranks 2 --microbatches 4 --stage-times "$work/times.csv" --json |
+  python3 -c 'import json, sys; r = json.load(sys.stdin); assert r["per_rank"][0]["busy_s"] == 0.02 and r["per_rank"][1]["busy_s"] == 0.012, r' ||
+  fail "times per stage"
+if "$k3sim" schedule show 1f1b --ranks 3 --microbatches 4 --stage-times "$work/times.csv" 2> "$work/err.txt"; then fail "times of two stages for three"; fi
+grep -q "times for 2 stages" "$work/err.txt" || fail "message about missing stage times"
 echo ok

@@ -29,6 +29,8 @@ void add_source(CLI::App& command, const Options& o) {
   command.add_option("--input-grad", o->input_grad, "time of the input gradient I")->capture_default_str();
   command.add_option("--weight-grad", o->weight_grad, "time of the weight gradient W")->capture_default_str();
   command.add_option("--transfer", o->transfer, "time of one transfer between ranks")->capture_default_str();
+  command.add_option("--stage-times", o->stage_times,
+                     "CSV with the columns stage,forward,input_grad,weight_grad,transfer and times like '12.5 ms'");
 }
 
 void add_show(CLI::App& schedule, CommandContext& context) {

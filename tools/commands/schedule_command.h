@@ -19,6 +19,7 @@ struct ScheduleCommandOptions {
   double memory_limit = 0;
   double overlap_factor = 1.0;
   std::string forward = "1 ms", input_grad = "1 ms", weight_grad = "1 ms", transfer = "0 ms";
+  std::string stage_times;  // a file of times per stage, instead of the four above
   int width = 160;
   std::string svg;
   std::string out;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <vector>
 
 #include "models/schedule/csv.h"
 #include "models/schedule/draw.h"
@@ -14,10 +15,10 @@
 #include "models/schedule/lower.h"
 #include "models/schedule/registry.h"
 #include "sim/base/error.h"
-#include "sim/base/units_text.h"
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
 #include "tools/commands/schedule_command.h"
+#include "tools/commands/schedule_times.h"
 #include "tools/commands/text_table.h"
 
 namespace k3sim {
@@ -25,23 +26,12 @@ namespace k3sim {
 namespace {
 using Json = nlohmann::ordered_json;
 
-Time time_option(const char* option, const std::string& text) {
-  const Parsed<Time> parsed = parse_time(text);
-  if (!parsed.value)
-    throw UsageError(fmt::format("{}: {}{}", option, parsed.why, parsed.hint.empty() ? "" : " (" + parsed.hint + ")"));
-  return *parsed.value;
-}
-
-StageTimes times_of(const ScheduleCommandOptions& o) {
-  return {.forward = time_option("--forward", o.forward),
-          .input_grad = time_option("--input-grad", o.input_grad),
-          .weight_grad = time_option("--weight-grad", o.weight_grad),
-          .transfer = time_option("--transfer", o.transfer)};
-}
-
-// A file, if the source looks like one; names never contain a dot or a slash.
+// A file, if the source looks like one, or is one and not a name.
 bool is_file(const std::string& source) {
-  return source.find_first_of("./") != std::string::npos;
+  if (source.find_first_of("./") != std::string::npos) return true;
+  for (const ScheduleInfo& info : schedule_registry())
+    if (source == info.name) return false;
+  return std::filesystem::is_regular_file(source);
 }
 
 CsvSchedule parse_file(const std::string& path) {
@@ -58,7 +48,10 @@ Schedule named(const ScheduleCommandOptions& o) {
   spec.extra_warmup = o.extra_warmup;
   spec.slices = o.slices;
   spec.memory_limit = o.memory_limit;
-  spec.times = times_of(o);
+  if (o.stage_times.empty())
+    spec.times = uniform_stage_times(o);
+  else
+    spec.times_per_stage = read_stage_times(o.stage_times);
   return make_schedule(spec);
 }
 
@@ -158,7 +151,12 @@ int run_schedule_show(const ScheduleCommandOptions& o, CommandContext& context) 
   const CsvSchedule file = any_schedule(o);
   if (!usable(file, o.source, context)) return 1;
   const Schedule& s = file.schedule;
-  const Timeline t = time_schedule(s, {.stages = {times_of(o)}, .overlap_factor = o.overlap_factor});
+  ScheduleCosts costs{.stages = {}, .overlap_factor = o.overlap_factor};
+  costs.stages = o.stage_times.empty() ? std::vector{uniform_stage_times(o)} : read_stage_times(o.stage_times);
+  if (costs.stages.size() > 1 && static_cast<int>(costs.stages.size()) != s.stages)
+    throw ConfigError(fmt::format("times for {} stages, but the schedule has {}", costs.stages.size(), s.stages), "",
+                      {o.stage_times, 0, 0});
+  const Timeline t = time_schedule(s, costs);
   constexpr int kSvgWidth = 1400;
   if (!o.svg.empty()) write_file_atomically(o.svg, draw_svg(s, t, {.width = kSvgWidth}));
   if (context.json) {
