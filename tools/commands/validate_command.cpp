@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +16,8 @@
 #include "tools/commands/text_table.h"
 #include "tools/commands/validate_collective.h"
 #include "tools/validation/model_validation.h"
+#include "tools/validation/stack_validation.h"
+#include "tools/validation/step_validation.h"
 
 namespace k3sim {
 
@@ -73,26 +76,54 @@ void print_text(std::ostream& out, const Rows& rows) {
   for (const auto& [why, n] : reasons) out << fmt::format("skipped {:4}  {}\n", n, why);
 }
 
-int run(const Options& o, CommandContext& context) {
-  if (o.kind == "collective") return run_validate_collective(o.files, context);
+void print_measured(std::ostream& out, const Rows& rows) {
+  TextTable table({"case", "metric", "measured", "predicted", "error %"});
+  for (const ValidationRow* r : rows)
+    table.add({r->id, r->metric, fmt::format("{:.6g}", r->measured), fmt::format("{:.6g}", r->predicted),
+               fmt::format("{:+.1f}", r->error_pct())});
+  out << table.to_text() << "\n";
+  print_groups(out, rows, "kind", [](const ValidationRow& r) { return r.kind; });
+}
+
+std::vector<ValidationRow> model_rows(const Options& o) {
   std::vector<std::string> files = o.files;
   if (files.empty()) files.push_back(data_path("scenarios/validation/cases.yaml"));
   std::vector<Case> cases;
   for (const std::string& f : files)
     for (Case& c : load_cases(f)) cases.push_back(std::move(c));
   const int threads = o.threads > 0 ? o.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const std::vector<ValidationRow> all = validate_cases(cases, threads);
-  Rows rows;
-  for (const ValidationRow& r : all)
-    if (o.kind == "model" || r.kind == o.kind) rows.push_back(&r);
-  if (!context.json) return print_text(context.out, rows), 0;
-  nlohmann::ordered_json j{{"cases", nlohmann::ordered_json::array()}};
-  Rows steps;
-  for (const ValidationRow* r : rows) {
-    j["cases"].push_back(to_json(*r));
-    if (o.kind == "memory" || r->kind == "model") steps.push_back(r);
+  return validate_cases(cases, threads);
+}
+
+std::vector<ValidationRow> measured_rows(const Options& o) {
+  const bool stack = o.kind == "stack";
+  std::vector<std::string> files = o.files;
+  if (files.empty())
+    files.push_back(data_path(stack ? "scenarios/measurements/h200_k3_modules.csv"
+                                    : "scenarios/measurements/h200_two_gpu_steps.csv"));
+  std::vector<ValidationRow> rows;
+  for (const std::string& f : files)
+    for (ValidationRow& r : stack ? validate_stack(f) : validate_steps(f)) rows.push_back(std::move(r));
+  return rows;
+}
+
+int run(const Options& o, CommandContext& context) {
+  if (o.kind == "collective") return run_validate_collective(o.files, context);
+  const bool measured = o.kind == "stack" || o.kind == "step";
+  const std::vector<ValidationRow> all = measured ? measured_rows(o) : model_rows(o);
+  Rows rows, scored;
+  for (const ValidationRow& r : all) {
+    if (!measured && o.kind != "model" && r.kind != o.kind) continue;
+    rows.push_back(&r);
+    if (measured || o.kind == "memory" || r.kind == "model") scored.push_back(&r);
   }
-  j["summary"] = to_json(summarize_errors(steps));
+  if (!context.json) {
+    measured ? print_measured(context.out, rows) : print_text(context.out, rows);
+    return 0;
+  }
+  nlohmann::ordered_json j{{"cases", nlohmann::ordered_json::array()}};
+  for (const ValidationRow* r : rows) j["cases"].push_back(to_json(*r));
+  j["summary"] = to_json(summarize_errors(scored));
   context.out << j.dump(2) << "\n";
   return 0;
 }
@@ -103,7 +134,8 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
   auto o = std::make_shared<Options>();
   CLI::App* c = add_command(app, "validate", "predictions against published measurements", "k3sim validate --json");
   c->add_option("cases", o->files, "case files (default: the shipped validation/cases.yaml)");
-  c->add_option("--kind", o->kind, "model, memory, kernel, stack, step or collective");
+  c->add_option("--kind", o->kind, "what is compared")
+      ->check(CLI::IsMember({"model", "memory", "kernel", "stack", "step", "collective"}));
   c->add_option("--threads", o->threads, "worker threads (default: all cores)");
   add_json_flag(*c, context);
   c->callback([o, &context] { context.exit_code = run(*o, context); });
