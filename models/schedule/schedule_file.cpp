@@ -26,4 +26,21 @@ Schedule read_valid_schedule(const std::string& file) {
   return compute_only(parsed.schedule);
 }
 
+Schedule read_schedule_for(const std::string& file, const ScheduleSpec& expected) {
+  Schedule schedule = read_valid_schedule(file);
+  std::vector<Problem> problems;
+  auto compare = [&](const char* what, int found, int wanted) {
+    if (found == wanted) return;
+    Problem problem;
+    problem.place.file = file;
+    problem.what = fmt::format("has {} {}, but the scenario has {}", found, what, wanted);
+    problems.push_back(std::move(problem));
+  };
+  compare("pipeline ranks (rows)", schedule.ranks, expected.ranks);
+  compare("stages", schedule.stages, expected.ranks * expected.chunks);
+  compare("micro-batches", schedule.microbatches, expected.microbatches);
+  if (!problems.empty()) throw ConfigError(std::move(problems));
+  return schedule;
+}
+
 }  // namespace k3sim

@@ -12,4 +12,8 @@ namespace k3sim {
 // ConfigError.
 Schedule read_valid_schedule(const std::string& file);
 
+// The same for a job: also refuses a file whose ranks, stages (ranks x chunks) or micro-batches are not the job's.
+// Uses of `expected`: ranks, chunks, microbatches.
+Schedule read_schedule_for(const std::string& file, const ScheduleSpec& expected);
+
 }  // namespace k3sim
