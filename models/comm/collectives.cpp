@@ -1,6 +1,6 @@
 // Durations on a free network; see the header.
 // Several domains, all_reduce by tree (N nodes, g NICs of payload b per node, n ranks, S bytes):
-//   latency + 2 log2(N) m / b + max(S-dependent part of one node, S_net / (g b))
+//   latency + 2 log2(N) m / b + max(S-dependent part of one node, S_net / (g b)),  b times the protocol's share
 //   S_net = 2 (n-1)/n S, but S for two nodes (each byte crosses once);  m = min(chunk per NIC, S / 2g): pipeline fill
 // Rings: latency of the tuner + bus_factor S / min(NVLink ring rate, g b), per protocol.
 // All-to-all: each GPU sends S (n-g)/n over its NIC while the node-local share moves on NVLink.
@@ -87,8 +87,9 @@ struct Parts {
 Parts tree_parts(const CommModel& m, const CommGroup& g, double bytes, const TuningInput& in, TuningChoice c) {
   const double lanes = g.ranks_per_node * g.nics_per_rank;
   const double nic = in.inter_GBps * kGB / lanes;
+  // The share of the full rate that this protocol reaches.
   const double rate = tuning_bandwidth_GBps(m.tuning, in, c.algorithm, c.protocol) /
-                      tuning_bandwidth_GBps(m.tuning, in, c.algorithm, Protocol::simple);  // protocol's share
+                      tuning_bandwidth_GBps(m.tuning, in, c.algorithm, Protocol::simple);
   const double crossing = g.nodes == 2 ? bytes : bytes * bus_factor(Collective::all_reduce, g.ranks);
   double inside = 0;
   if (g.ranks_per_node > 1) {
@@ -96,10 +97,12 @@ Parts tree_parts(const CommModel& m, const CommGroup& g, double bytes, const Tun
     inside = domain_time(curves, Collective::all_reduce, g.ranks_per_node, bytes).seconds -
              first_seconds(curves, Collective::all_reduce, g.ranks_per_node);
   }
-  const double chunk = std::min(m.chunk_per_nic.as_double(), bytes / (2 * lanes));
+  // LL keeps an eighth of a slot in flight; LL128 about as much as Simple.
+  const double slot = m.chunk_per_nic.as_double() / (c.protocol == Protocol::ll ? 8 : 1);
+  const double chunk = std::min(slot, bytes / (2 * lanes));
   const double latency = tuning_latency_us(m.tuning, in, c.algorithm, c.protocol) * kMicro;
-  const double fill = 2 * std::log2(static_cast<double>(g.nodes)) * chunk / nic;
-  return {latency, latency + fill + std::max(inside, crossing / (nic * lanes)) / rate};
+  const double fill = 2 * std::log2(static_cast<double>(g.nodes)) * chunk / (nic * rate);
+  return {latency, latency + fill + std::max(inside, crossing / (nic * lanes * rate))};
 }
 
 Parts ring_parts(const CommModel& m, double bytes, const TuningInput& in, TuningChoice c) {

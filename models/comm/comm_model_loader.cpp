@@ -57,6 +57,7 @@ NcclTuning load_tuning(const std::string& path, const std::string& architecture)
   read_latencies(root.child("nvlink_us"), t.nvlink_us);
   read_latencies(root.child("network_us"), t.network_us);
   root.require("ll_cap_one_node_GBps", t.ll_cap_one_node);
+  root.require("ll_cap_two_nodes_GBps", t.ll_cap_two_nodes);
   root.require("ll_cap_multi_node_GBps", t.ll_cap_multi_node);
   root.require("ll128_per_channel_GBps", t.ll128_per_channel);
   const YamlNode tree = root.child("tree");
@@ -64,6 +65,10 @@ NcclTuning load_tuning(const std::string& path, const std::string& architecture)
   tree.require("ll_divisor", t.tree_ll_divisor);
   tree.require("ll128_one_node", t.tree_ll128_one_node);
   tree.require("ll128_multi_node", t.tree_ll128_multi_node);
+  const YamlNode correction = tree.child("correction");
+  for (const Protocol p : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+    correction.require(to_string(p), t.tree_correction[static_cast<std::size_t>(p)]);
+  }
   const YamlNode ring = root.child("ring");
   ring.require("ll", t.ring_ll);
   ring.require("ll128", t.ring_ll128);

@@ -1,6 +1,6 @@
 // Latency, bandwidth and choice of NCCL's tuning model; see the header for the formulas.
 // Source: NCCL 2.30.7 src/graph/tuning.cc as summarised in hardware notes section 3.3.
-// Left out: the 24-entry size correction of trees and CollNet (needs switch offload on the scale-out fabric).
+// Left out: CollNet (needs switch offload on the scale-out fabric).
 #include "models/comm/nccl_tuning.h"
 
 #include <algorithm>
@@ -39,18 +39,20 @@ double ring_latency_us(const NcclTuning& t, const TuningInput& in, Protocol prot
   return t.base_us[at(Algorithm::ring)][at(protocol)] + (steps - inter) * hop_in + inter * hop_out;
 }
 
+double ll_cap(const NcclTuning& t, const TuningInput& in) {
+  return in.nodes == 1 ? t.ll_cap_one_node : in.nodes == 2 ? t.ll_cap_two_nodes : t.ll_cap_multi_node;
+}
+
 // Per-protocol share of the tree's bus rate.
 double tree_bus(const NcclTuning& t, const TuningInput& in, Protocol protocol, double bus) {
   const double simple = t.tree_bandwidth * bus;
-  if (protocol == Protocol::ll) return simple / t.tree_ll_divisor;
+  if (protocol == Protocol::ll) return std::min(ll_cap(t, in), simple / t.tree_ll_divisor);
   if (protocol == Protocol::ll128) return simple * (in.nodes == 1 ? t.tree_ll128_one_node : t.tree_ll128_multi_node);
   return simple;
 }
 
 double ring_bus(const NcclTuning& t, const TuningInput& in, Protocol protocol, double bus) {
-  if (protocol == Protocol::ll) {
-    return std::min(in.nodes == 1 ? t.ll_cap_one_node : t.ll_cap_multi_node, t.ring_ll * bus);
-  }
+  if (protocol == Protocol::ll) return std::min(ll_cap(t, in), t.ring_ll * bus);
   if (protocol == Protocol::ll128) return std::min(t.ring_ll128 * bus, in.channels * t.ll128_per_channel);
   return bus;
 }
@@ -118,12 +120,19 @@ double tuning_bandwidth_GBps(const NcclTuning& t, const TuningInput& in, Algorit
   return 0;
 }
 
+double size_correction(const NcclTuning& t, const TuningInput& in, TuningChoice choice, double bytes) {
+  if (choice.algorithm != Algorithm::tree || !is_reduce_all(in.kind) || bytes < 64) return 1;
+  const auto& table = t.tree_correction[at(choice.protocol)];
+  const auto row = static_cast<std::size_t>(std::log2(bytes / 64));
+  return row < table.size() ? table[row] : 1;
+}
+
 double tuning_time_us(const NcclTuning& t, const TuningInput& in, TuningChoice choice, double bytes) {
-  const double rate = tuning_bandwidth_GBps(t, in, choice.algorithm, choice.protocol);
+  const double rate = tuning_bandwidth_GBps(t, in, choice.algorithm, choice.protocol) * size_correction(t, in, choice, bytes);
   double latency = tuning_latency_us(t, in, choice.algorithm, choice.protocol);
-  // Multi-node Simple rings sit on a latency plateau while a rank's share is below 64 KiB per channel step.
+  // Plateau of Simple rings between nodes, from 64 bytes per rank and channel on.
   if (choice.algorithm == Algorithm::ring && choice.protocol == Protocol::simple && in.nodes > 1 &&
-      in.kind == Collective::all_reduce && bytes / in.ranks < 65536.0 * in.channels) {
+      is_reduce_all(in.kind) && bytes / (static_cast<double>(in.channels) * in.ranks) >= 64) {
     latency *= t.ring_multi_node_latency;
   }
   return latency + bytes / (rate * 1e3);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "sim/base/units.h"
 
@@ -32,9 +33,10 @@ struct NcclTuning {
   std::array<PerProtocol, kAlgorithms> base_us{};       // by algorithm
   std::array<PerProtocol, kAlgorithms> nvlink_us{};
   std::array<PerProtocol, kAlgorithms> network_us{};
-  double ll_cap_one_node = 0, ll_cap_multi_node = 0;    // GB/s
+  double ll_cap_one_node = 0, ll_cap_two_nodes = 0, ll_cap_multi_node = 0;  // GB/s
   double ll128_per_channel = 0;                         // GB/s
   double tree_bandwidth = 0, tree_ll_divisor = 0, tree_ll128_one_node = 0, tree_ll128_multi_node = 0;
+  std::array<std::vector<double>, kProtocols> tree_correction;  // of the bandwidth, by log2(bytes / 64)
   double ring_ll = 0, ring_ll128 = 0, ring_multi_node_latency = 0;
   double nvls_efficiency = 0, pat_bandwidth = 0;
   double pat_per_rank_us = 0, pat_network_divisor = 1;
@@ -63,6 +65,8 @@ double tuning_latency_us(const NcclTuning& t, const TuningInput& in, Algorithm a
 // Algorithm bandwidth: buffer bytes per second, in GB/s.
 double tuning_bandwidth_GBps(const NcclTuning& t, const TuningInput& in, Algorithm algorithm, Protocol protocol);
 double tuning_time_us(const NcclTuning& t, const TuningInput& in, TuningChoice choice, double bytes);
+// What the tuner multiplies a tree's bandwidth with in mid sizes; 1 for other algorithms.
+double size_correction(const NcclTuning& t, const TuningInput& in, TuningChoice choice, double bytes);
 // The pair with the smallest predicted time; ties go to the earlier enumerator.
 TuningChoice choose(const NcclTuning& t, const TuningInput& in, double bytes);
 
