@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/build/pair_actions.h"
+#include "models/schedule/schedule_file.h"
 #include "sim/base/check.h"
 #include "sim/base/error.h"
 
@@ -69,6 +70,8 @@ Schedule make_plan_schedule(const Scenario& s, std::int64_t microbatches) {
   spec.microbatches = static_cast<int>(microbatches);
   spec.extra_warmup = s.schedule.extra_warmup;
   spec.split_wgrad = s.schedule.split_wgrad;
+  // A file says exactly what the trainer runs: nothing is paired or reordered.
+  if (!s.schedule.file.empty()) return read_schedule_for(s.schedule.file, spec);
   Schedule schedule = make_schedule(spec);
   if (s.moe.overlap_ep) pair_forward_backward(schedule);
   return schedule;
