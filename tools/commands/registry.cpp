@@ -15,6 +15,10 @@ void add_collective_command(CLI::App& app, CommandContext& context);
 void add_topology_command(CLI::App& app, CommandContext& context);
 void add_moonep_command(CLI::App& app, CommandContext& context);
 void add_schedule_command(CLI::App& app, CommandContext& context);
+void add_regress_command(CLI::App& app, CommandContext& context);
+void add_compare_command(CLI::App& app, CommandContext& context);
+void add_calibrate_command(CLI::App& app, CommandContext& context);
+void add_sweep_command(CLI::App& app, CommandContext& context);
 
 void add_all_commands(CLI::App& app, CommandContext& context) {
   using AddCommand = void (*)(CLI::App&, CommandContext&);
@@ -28,6 +32,10 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
       add_topology_command,
       add_moonep_command,
       add_schedule_command,
+      add_regress_command,
+      add_compare_command,
+      add_calibrate_command,
+      add_sweep_command,
   };
   for (const AddCommand add : kCommands) add(app, context);
 }
