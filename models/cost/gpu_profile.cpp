@@ -76,6 +76,8 @@ CostCurve read_curve(const YamlNode& node) {
   node.require("form", c.form);
   c.provenance = provenance_of(node.child("provenance"));
   node.read("rows", c.rows);
+  node.read("work_min", c.work_min);
+  node.read("work_max", c.work_max);
   node.read("median_error", c.median_error);
   node.read("p90_error", c.p90_error);
   node.read("p95_ratio", c.p95_ratio);

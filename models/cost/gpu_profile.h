@@ -52,6 +52,7 @@ struct CostCurve {
   std::map<std::string, double> coefficients;  // units in hardware_profiles/README.md
   Provenance provenance = Provenance::datasheet;
   int rows = 0;                                // measurements behind it
+  double work_min = 0, work_max = 0;           // span of kernel_work() over them; 0: unknown
   double median_error = 0, p90_error = 0;      // held-out shape families, relative
   double p95_ratio = 1.4;                      // measured over predicted, 95th percentile, held out
   std::string note;                            // origin: file, date, conditions or the rule of transfer
@@ -69,6 +70,9 @@ struct GpuProfile {
   std::string attention = "cudnn";      // which softmax attention kernel: cudnn or fa2
   std::map<std::string, CostCurve> curves;
 };
+
+// What a curve's span is told in: operations of matrix kernels, bytes of streaming ones.
+double kernel_work(const Kernel& kernel);
 
 GpuLimits gpu_limits(const GpuProfile& profile);
 

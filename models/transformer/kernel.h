@@ -43,6 +43,7 @@ struct Kernel {
   const char* name = "";  // static string such as "qkv_proj"; appears in traces and tables
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t groups = 1;
+  std::int64_t largest_group = 0;  // rows of the fullest group; 0: all groups equal
   std::int64_t batch = 0, heads = 0, kv_heads = 0, seq_q = 0, seq_k = 0, dim_qk = 0, dim_v = 0;
   Flops flops{0};      // useful work in the matrix units
   Bytes bytes{0};      // least HBM traffic: inputs read once, outputs written once

@@ -1,0 +1,28 @@
+// Source: curve.h; the power limit is the burst-to-sustained fall of hardware notes 1.3 (850 to 700 TFLOP/s on H100).
+#include "models/cost/curve.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/base/error.h"
+#include "sim/base/suggest.h"
+
+namespace k3sim {
+
+double Throttle::operator()(double us) const {
+  constexpr double kSustainedUs = 1e4;
+  return us * (1.0 + strength_ * std::log1p(std::min(us, kSustainedUs) / onset_us_));
+}
+
+std::unique_ptr<const Curve> make_curve(const CostCurve& curve) {
+  if (curve.form == "tiles") return make_tiles_curve(curve);
+  if (curve.form == "grouped_tiles") return make_grouped_tiles_curve(curve);
+  if (curve.form == "attention") return make_attention_curve(curve);
+  if (curve.form == "serial_chain") return make_serial_chain_curve(curve);
+  if (curve.form == "linear") return make_linear_curve(curve);
+  const std::vector<std::string> known{"tiles", "grouped_tiles", "attention", "serial_chain", "linear"};
+  throw ConfigError(
+      {Problem{{}, "curves", "unknown curve form '" + curve.form + "'", did_you_mean(curve.form, known)}});
+}
+
+}  // namespace k3sim

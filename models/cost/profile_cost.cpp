@@ -1,0 +1,68 @@
+// The cost model of a profile: one ready curve per key, chosen per kernel; the roofline where there is none.
+// Outside the work (operations or bytes) that the curve's measurements span, the provenance is `boundary`; the forms
+// themselves hold their rates there. Source: engine-design section 14; curve_key.h (substitutes).
+#include <map>
+
+#include "models/cost/curve.h"
+#include "models/cost/curve_key.h"
+#include "models/cost/gpu_profile.h"
+#include "models/cost/roofline.h"
+
+namespace k3sim {
+
+namespace {
+
+class ProfileCost final : public CostModel {
+ public:
+  ProfileCost(const GpuProfile& p, const CostOptions& o)
+      : roofline_(RooflinePeaks{p.limits.bf16_dense, p.limits.fp8_dense, p.limits.hbm}),
+        kda_(o.kda.empty() ? p.kda : o.kda),
+        attention_(o.attention.empty() ? p.attention : o.attention) {
+    for (const auto& [name, curve] : p.curves) curves_[name] = Entry{make_curve(curve), curve};
+  }
+
+  KernelTime time(const Kernel& k) const override {
+    const CurveChoice choice = choose_curve(k, kda_, attention_);
+    const auto found = curves_.find(choice.key);
+    if (found == curves_.end()) return roofline_.time(k);
+    const CostCurve& facts = found->second.facts;
+    KernelTime t;
+    t.time = Time::from_us(found->second.curve->microseconds(k) * choice.slowdown);
+    t.provenance = facts.provenance;
+    if (choice.substitute) t.provenance = worst(t.provenance, Provenance::borrowed);
+    if (!inside(k, facts)) t.provenance = worst(t.provenance, Provenance::boundary);
+    t.p95_ratio = facts.p95_ratio;
+    return t;
+  }
+
+ private:
+  struct Entry {
+    std::unique_ptr<const Curve> curve;
+    CostCurve facts;
+  };
+
+  // Small kernels are bound by the fixed time, so only the upper end and far smaller work count as outside.
+  static bool inside(const Kernel& k, const CostCurve& c) {
+    if (c.work_max <= 0) return true;
+    const double work = kernel_work(k);
+    return work <= 1.5 * c.work_max && work >= 0.1 * c.work_min;
+  }
+
+  RooflineCost roofline_;
+  std::string kda_, attention_;
+  std::map<std::string, Entry> curves_;
+};
+
+}  // namespace
+
+double kernel_work(const Kernel& k) {
+  if (k.family == KernelFamily::topk) return 4.0 * static_cast<double>(k.m) * static_cast<double>(k.n);
+  const bool streaming = k.family == KernelFamily::memory || k.family == KernelFamily::optimizer;
+  return streaming ? k.bytes.as_double() : k.flops.value();
+}
+
+std::shared_ptr<const CostModel> make_cost_model(const GpuProfile& profile, const CostOptions& options) {
+  return std::make_shared<ProfileCost>(profile, options);
+}
+
+}  // namespace k3sim
