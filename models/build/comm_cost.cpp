@@ -71,7 +71,18 @@ CommCost CommCoster::deduplicated_exchange(const CommOp& op, const CommGroup& g)
           Bytes::ceil(network), Bytes::ceil(nvlink)};
 }
 
+// Balanced exchange of the dispatcher, scaled by what routing does to the slowest rank; planning and the push of
+// replicated weights come before the rows move (k3-facts 3.6: the largest sender is on the critical path).
 CommCost CommCoster::expert_exchange(const CommOp& op) const {
+  CommCost cost = balanced_exchange(op);
+  if (!moe_.present) return cost;
+  const bool out = op.kind == CommKind::dispatch;
+  cost.time = scale(cost.time, out ? moe_.dispatch_ratio : moe_.combine_ratio);
+  if (out) cost.time += moe_.plan + moe_.replicate;
+  return cost;
+}
+
+CommCost CommCoster::balanced_exchange(const CommOp& op) const {
   const CommGroup g = group(GroupKind::ep);
   if (g.ranks <= 1) return {Time(), Provenance::measured, {}, {}};
   if (dispatcher_ == "allgather") {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "models/build/machine.h"
+#include "models/build/moe_effects.h"
 #include "models/build/placement.h"
 #include "models/config/scenario.h"
 
@@ -26,6 +27,7 @@ class CommCoster {
   CommCoster(const Machine& machine, const Scenario& scenario, const Placement& placement);
 
   CommCost time(const CommOp& op) const;
+  void set_moe(const MoeEffects& effects) { moe_ = effects; }
   CommCost collective(Collective kind, Bytes buffer, GroupKind group) const;
   // Over `ranks` members of the group: neighbouring ones (inner) or those one inner group apart (outer).
   CommCost subgroup(Collective kind, Bytes buffer, GroupKind group, int ranks, bool inner) const;
@@ -37,6 +39,7 @@ class CommCoster {
  private:
   CommGroup group(GroupKind kind) const;
   CommCost over(Collective kind, Bytes buffer, const CommGroup& group) const;
+  CommCost balanced_exchange(const CommOp& op) const;
   CommCost expert_exchange(const CommOp& op) const;
   CommCost deduplicated_exchange(const CommOp& op, const CommGroup& g) const;
 
@@ -44,6 +47,7 @@ class CommCoster {
   const Placement& placement_;
   std::string dispatcher_;
   double network_share_ = 1.0;
+  MoeEffects moe_;
 };
 
 }  // namespace k3sim

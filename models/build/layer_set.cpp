@@ -1,6 +1,7 @@
 #include "models/build/layer_set.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -10,8 +11,22 @@
 
 namespace k3sim {
 
-LayerSet::LayerSet(const Scenario& s, const Machine& machine, const CommCoster& comm)
+namespace {
+
+std::int64_t moe_topk(const ModelSpec& model) {
+  for (const LayerSpec& l : model.layers)
+    if (l.ffn.is_moe()) return l.ffn.topk;
+  return 0;
+}
+
+}  // namespace
+
+LayerSet::LayerSet(const Scenario& s, const Machine& machine, const Placement& placement, CommCoster comm)
     : split_(make_split_config(s, machine.software)), policy_(make_recompute_policy(s.activation, s.model)) {
+  moe_ = moe_effects(s, machine, placement, split_.tokens);
+  comm.set_moe(moe_);
+  if (const std::int64_t topk = moe_topk(s.model); moe_.present && topk > 0)
+    split_.expert_rows = static_cast<std::int64_t>(std::ceil(static_cast<double>(split_.tokens * topk) * moe_.row_ratio));
   options_.tp = s.parallel.tp;
   options_.tp_overlap = s.overlap.tp;
   options_.side_stream = s.moe.overlap_shared;

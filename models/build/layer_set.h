@@ -18,9 +18,10 @@ namespace k3sim {
 class LayerSet {
  public:
   // Requires: dp resolved. `comm` prices collectives for this scenario's placement and is used only here.
-  LayerSet(const Scenario& scenario, const Machine& machine, const CommCoster& comm);
+  LayerSet(const Scenario& scenario, const Machine& machine, const Placement& placement, CommCoster comm);
 
   const SplitConfig& split() const { return split_; }
+  const MoeEffects& moe() const { return moe_; }
   const RecomputePolicy& policy() const { return policy_; }
   const TimedLayer* embedding() const { return embedding_; }
   const TimedLayer* head() const { return head_; }
@@ -37,6 +38,7 @@ class LayerSet {
   void time_decoder(const ModelSpec& model, const Machine& machine, const CommCoster& comm);
 
   SplitConfig split_;
+  MoeEffects moe_;
   RecomputePolicy policy_;
   TimingOptions options_;
   std::deque<TimedLayer> storage_;

@@ -40,7 +40,7 @@ class Planner {
     plan_.placement = std::make_unique<Placement>(plan_.scenario.parallel, plan_.scenario.cluster.gpus_per_node);
     plan_.comm = std::make_unique<CommCoster>(machine_, plan_.scenario, *plan_.placement);
     plan_.layers = reuse.layers ? reuse.layers
-                                : std::make_shared<const LayerSet>(plan_.scenario, machine_, *plan_.comm);
+                                : std::make_shared<const LayerSet>(plan_.scenario, machine_, *plan_.placement, *plan_.comm);
     plan_.split = plan_.layers->split();
   }
 
@@ -86,7 +86,8 @@ std::shared_ptr<const LayerSet> make_layer_set(const Scenario& scenario, const M
   plan.scenario = scenario;
   resolve_degrees(plan);
   const Placement placement(plan.scenario.parallel, plan.scenario.cluster.gpus_per_node);
-  return std::make_shared<const LayerSet>(plan.scenario, machine, CommCoster(machine, plan.scenario, placement));
+  return std::make_shared<const LayerSet>(plan.scenario, machine, placement,
+                                          CommCoster(machine, plan.scenario, placement));
 }
 
 }  // namespace k3sim

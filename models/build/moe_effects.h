@@ -1,0 +1,32 @@
+// What routing and dispatcher do to a step: ratios over the balanced layer, extra times, memory. Every MoE layer ends in
+// a combine that waits for the slowest expert-parallel rank, so a layer's pace is the mean over (layer, micro-batch)
+// draws of the slowest rank; the step model uses that mean for every instance ("max rank" surrogate of an unfolded EP
+// dimension). Draws are keyed by the scenario's seed: the same for any number of threads.
+// Source: k3-facts 3.3, 3.7; engine-design section 7 (ep: sampled skew unfolds). Valid for ep dividing the experts.
+#pragma once
+
+#include "models/build/machine.h"
+#include "models/build/placement.h"
+#include "models/config/scenario.h"
+
+namespace k3sim {
+
+struct MoeEffects {
+  bool present = false;
+  double dispatch_ratio = 1.0, combine_ratio = 1.0;  // slowest rank over balanced
+  double row_ratio = 1.0;                            // rows in the busiest rank's grouped GEMM over balanced
+  Time plan;                                         // before every dispatch
+  Time replicate;                                    // weight push before the experts run, forward and backward
+  Time gradient_return;                              // off the critical path
+  Bytes buffers, pool, memory_per_layer;             // one set of buffers and pool per rank
+  int host_syncs = 0;
+  int sms = 0;
+  bool dynamic_shapes = false;
+  double replicas_mean = 0, replicas_max = 0, max_violation = 0;
+  std::int64_t dropped_rows = 0;
+};
+
+MoeEffects moe_effects(const Scenario& scenario, const Machine& machine, const Placement& placement,
+                       std::int64_t tokens);
+
+}  // namespace k3sim
