@@ -104,21 +104,21 @@ bool within_tolerance(const Metric& expected, double actual) {
   return difference <= expected.atol || difference <= expected.rtol * std::fabs(expected.value) || difference == 0;
 }
 
+// One line per metric and per rank, so that a diff in a pull request shows what moved and nothing else.
 std::string baseline_to_json(const Baseline& b) {
-  Json j;
-  j["about"] = "baseline of k3sim regress; after an intended change run: k3sim regress record";
-  j["kind"] = b.kind;
-  j["status"] = b.status;
-  if (!b.reason.empty()) j["reason"] = b.reason;
-  j["metrics"] = Json::object();
-  for (const Metric& m : b.metrics) j["metrics"][m.name] = metric_json(m);
-  j["ranks"] = ranks_json(b.ranks);
-  j["order"] = b.order;
-  j["fingerprint"] = b.fingerprint;
-  j["k3sim_version"] = b.version;
-  j["toolchain"] = b.toolchain;
-  j["input_sha256"] = b.digest;
-  return j.dump(1) + "\n";
+  const auto text = [](const std::string& value) { return Json(value).dump(); };
+  std::vector<std::string> metrics, ranks;
+  for (const Metric& m : b.metrics) metrics.push_back(fmt::format("  {}: {}", text(m.name), metric_json(m).dump()));
+  for (const Json& row : ranks_json(b.ranks)) ranks.push_back("  " + row.dump());
+  std::string out = "{\n";
+  out += " \"about\": \"baseline of k3sim regress; after an intended change: k3sim regress record\",\n";
+  out += fmt::format(" \"kind\": {},\n \"status\": {},\n", text(b.kind), text(b.status));
+  if (!b.reason.empty()) out += fmt::format(" \"reason\": {},\n", text(b.reason));
+  out += fmt::format(" \"metrics\": {{\n{}\n }},\n", fmt::join(metrics, ",\n"));
+  out += fmt::format(" \"ranks\": [\n{}\n ],\n \"order\": {},\n", fmt::join(ranks, ",\n"), Json(b.order).dump());
+  out += fmt::format(" \"fingerprint\": {},\n \"k3sim_version\": {},\n", text(b.fingerprint), text(b.version));
+  out += fmt::format(" \"toolchain\": {},\n \"input_sha256\": {}\n}}\n", text(b.toolchain), text(b.digest));
+  return out;
 }
 
 Baseline baseline_from_json(const std::string& text, const std::string& file) {

@@ -20,11 +20,11 @@ bool is_memory(const std::string& metric) {
   return metric.starts_with("peak_") || metric.starts_with("short_by");
 }
 
-void keep_largest(std::vector<MovedPart>& parts) {
+void keep_largest(std::vector<MovedPart>& parts, std::size_t most = kMostParts) {
   std::stable_sort(parts.begin(), parts.end(), [](const MovedPart& a, const MovedPart& b) {
     return std::fabs(a.actual - a.expected) > std::fabs(b.actual - b.expected);
   });
-  if (parts.size() > kMostParts) parts.resize(kMostParts);
+  if (parts.size() > most) parts.resize(most);
 }
 
 const double* part_of(const RankParts& rank, const std::string& name) {
@@ -105,7 +105,8 @@ class TargetComparison {
     const bool higher = metric_info(m.name).direction == Direction::higher_is_better;
     const bool worse = higher ? now < m.value : now > m.value;
     RegressRow& r = value_row(m.name, m.value, now, worse ? Category::regression : Category::improvement, worse);
-    r.moved = is_memory(m.name) ? moved_on_ranks(m.name) : moved_parts();
+    const bool reserved = m.name == "peak_reserved_gib" || m.name == "short_by_gib";
+    r.moved = is_memory(m.name) ? moved_on_ranks(reserved ? "peak_allocated_gib" : m.name) : moved_parts();
     (is_memory(m.name) ? memory_moved_ : time_moved_) = true;
   }
 
@@ -116,17 +117,17 @@ class TargetComparison {
     value_row(m.name, m.value, now, Category::drift, true).moved = moved_on_ranks(m.name);
   }
 
-  // Parts of the mean step, and for the two that moved most the rank with the largest move.
+  // Parts of the mean step, then the ranks that moved most.
   std::vector<MovedPart> moved_parts() const {
     std::vector<MovedPart> parts;
     for (const Metric& m : old_.metrics) {
       const Metric* now = is_step_part(m.name) ? new_.find(m.name) : nullptr;
       if (now && now->value != m.value) parts.push_back({m.name, m.value, now->value});
     }
+    keep_largest(parts, kMostParts / 2);
     std::vector<MovedPart> ranks = moved_on_ranks("");
-    keep_largest(ranks);
+    keep_largest(ranks, kMostParts - parts.size());
     parts.insert(parts.end(), ranks.begin(), ranks.end());
-    keep_largest(parts);
     return parts;
   }
 

@@ -101,12 +101,13 @@ std::string explanation_text(const RegressRow& row) {
 }
 
 std::string regress_text(const RegressReport& report) {
-  std::string out;
+  std::string out, before;
   for (const RegressRow& r : report.rows) {
     out += fmt::format("{} {:<13} {}: {}\n", r.blocking ? "FAIL" : "    ", to_string(r.category), r.scenario,
                        change_text(r));
     const std::string why = explanation_text(r);
-    if (!why.empty()) out += fmt::format("                   moved: {}\n", why);
+    if (!why.empty() && why != before) out += fmt::format("                   moved: {}\n", why);
+    before = why;
   }
   for (const std::string& note : report.notes) out += fmt::format("note {}\n", note);
   out += fmt::format("{}: {} scenario{}, {} metrics compared; {}\n", report.pass() ? "pass" : "fail",
