@@ -1,7 +1,6 @@
 #include "models/build/layer_set.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -11,22 +10,11 @@
 
 namespace k3sim {
 
-namespace {
-
-std::int64_t moe_topk(const ModelSpec& model) {
-  for (const LayerSpec& l : model.layers)
-    if (l.ffn.is_moe()) return l.ffn.topk;
-  return 0;
-}
-
-}  // namespace
-
 LayerSet::LayerSet(const Scenario& s, const Machine& machine, const Placement& placement, CommCoster comm)
     : split_(make_split_config(s, machine.software)), policy_(make_recompute_policy(s.activation, s.model)) {
-  moe_ = moe_effects(s, machine, placement, split_.tokens);
+  moe_ = moe_effects(s, machine, placement, split_.sequence_parallel ? split_.tokens / split_.tp : split_.tokens);
   comm.set_moe(moe_);
-  if (const std::int64_t topk = moe_topk(s.model); moe_.present && topk > 0)
-    split_.expert_rows = static_cast<std::int64_t>(std::ceil(static_cast<double>(split_.tokens * topk) * moe_.row_ratio));
+  split_.expert_row_ratio = moe_.row_ratio;
   options_.tp = s.parallel.tp;
   options_.tp_overlap = s.overlap.tp;
   options_.side_stream = s.moe.overlap_shared;

@@ -8,6 +8,8 @@
 // into the expert output and keep that output; fused stacks multiply it into the activation (or rewrite the weight's
 // gradient, K3) and do not keep the expert output. Source: k3-facts sections 1.2, 2.2, 2.4; Megatron-LM
 // core/transformer/moe; measurements README (module construction).
+#include <cmath>
+
 #include <algorithm>
 
 #include "models/transformer/parts.h"
@@ -26,7 +28,8 @@ MoeShape shape_of(const LayerContext& ctx, const FfnSpec& f) {
   m.tokens = s.tokens / s.tp;  // without sequence parallelism each tensor rank takes its slice of the tokens
   m.rows = m.tokens * f.topk;
   if (s.capacity_factor > 0) m.rows = static_cast<std::int64_t>(s.capacity_factor * static_cast<double>(m.rows) + 0.5);
-  m.local_rows = s.expert_rows > 0 ? s.expert_rows : m.rows * s.etp;
+  m.local_rows = s.expert_rows > 0 ? s.expert_rows
+                                   : static_cast<std::int64_t>(std::ceil(static_cast<double>(m.rows * s.etp) * s.expert_row_ratio));
   m.width = f.latent > 0 ? f.latent : ctx.model.hidden;
   m.local_experts = std::max<std::int64_t>(1, f.experts / s.ep);
   m.inter = per_rank(f.expert_intermediate, s.etp);

@@ -87,6 +87,7 @@ struct SplitConfig {
   bool dropout = false;          // attention/hidden dropout masks and kernels (GPT-era stacks)
   std::string dispatcher = "alltoall";  // alltoall | allgather | deepep | moonep ...
   std::int64_t expert_rows = 0;  // rows this rank's experts compute; 0: balanced tokens * topk
+  double expert_row_ratio = 1.0; // busiest rank's rows over the balanced number (routing skew), when expert_rows is 0
 };
 
 }  // namespace k3sim
