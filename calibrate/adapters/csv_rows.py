@@ -36,7 +36,7 @@ def quantile(samples, q):
     return ordered[low] + (rank - low) * (ordered[high] - ordered[low])
 
 
-def stable(samples, min_reps=20, max_reps=200, rel_interval=0.02, max_total_us=150_000, floor_reps=5):
+def stable(samples, min_reps=40, max_reps=200, rel_interval=0.02, max_total_us=150_000, floor_reps=5):
     """Whether to stop repeating: the 95 % interval of the median, by order statistics, is narrow enough."""
     n = len(samples)
     if n >= max_reps:

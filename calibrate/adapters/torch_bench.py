@@ -3,6 +3,8 @@
 Cold timing: an L2-sized buffer is written before every repeat; CUDA events; repeated until stable.
 Every adapter checks its library against a double-precision reference on fresh random inputs before timing.
 """
+import time
+
 from .csv_rows import stable
 from .skipping import Skip, WrongResult, require
 
@@ -37,8 +39,8 @@ class TorchBench:
 
     # ---- checks and clock ----
     def relative_error(self, out, reference):
-        reference = reference.double()
-        return float((out.double() - reference).norm() / reference.norm())
+        out, reference = out.detach().double(), reference.detach().double()
+        return float((out - reference).norm() / reference.norm())
 
     def verify(self, what, error, limit):
         self.checks += 1
@@ -69,8 +71,10 @@ class TorchBench:
     def time_with(self, row, sample):
         if self.skip_row(row):
             return
-        for _ in range(3):
+        begin, warmed = time.monotonic(), 0
+        while not self._agree(warmed >= 3 and time.monotonic() - begin > 0.04):  # clocks and power settle
             sample()
+            warmed += 1
         samples = []
         while not self._agree(stable(samples)):
             samples.append(sample())

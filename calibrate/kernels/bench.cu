@@ -3,6 +3,7 @@
 #include "calibrate/kernels/bench.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -39,10 +40,8 @@ bool Bench::skip(const KernelId& id) const {
 }
 
 StopRule Bench::rule() const {
-  StopRule r;
-  if (options_.quick) r.max_total_us = 60'000;
-  else r.max_total_us = 150'000;
-  return r;
+  if (options_.quick) return {.min_reps = 20, .max_total_us = 60'000};
+  return {.min_reps = 60, .max_total_us = 150'000};
 }
 
 double Bench::timed_once(const std::function<void()>& launch, Cache cache) {
@@ -62,8 +61,10 @@ void Bench::time(const KernelId& id, const std::function<void()>& launch, Cache 
 
 void Bench::time_with(const KernelId& id, const std::function<double()>& sample) {
   if (skip(id)) return;
-  double warm_up_us = 0;
-  for (int i = 0; i < 3 || (i < 50 && warm_up_us < 2000); ++i) warm_up_us += sample();
+  // Long enough for clocks and power to settle on this kernel: the flush between repeats counts as load too.
+  const std::chrono::duration<double> settle(options_.quick ? 0.005 : 0.040);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3 || std::chrono::steady_clock::now() - begin < settle; ++i) sample();
   RepeatUntilStable repeat(rule());
   while (!repeat.finished()) repeat.add(sample());
   K3_CUDA(cudaGetLastError());

@@ -1,4 +1,5 @@
-// BF16 and FP8 dense GEMM through cuBLASLt: y = x W^T, its input gradient and its weight gradient.
+// BF16 dense GEMM through cuBLAS (rows "linear": cublasGemmEx, what frameworks call) and cuBLASLt (forward, rows
+// "cublaslt_linear"), FP8 through cuBLASLt: y = x W^T, its input gradient and its weight gradient.
 //   fwd   Y[m,n] = X[m,k] W[n,k]^T        dgrad dX[m,k] = dY[m,n] W[n,k]        wgrad dW[n,k] = dY[m,n]^T X[m,k]
 //   FP8 (e4m3, fast accumulation) needs both operands with the reduced dimension innermost, so its gradients read copies
 //   that are stored transposed; scales are one per tensor, or one per row.
@@ -10,6 +11,7 @@
 
 #include "calibrate/harness/shapes.h"
 #include "calibrate/kernels/bench.h"
+#include "calibrate/kernels/cublas_gemm.h"
 #include "calibrate/kernels/lt_matmul.h"
 #include "calibrate/kernels/random_fill.h"
 
@@ -57,15 +59,23 @@ struct Pass {
   const bf16* b;
 };
 
+void check_and_time(Bench& bench, const KernelId& id, const Pass& pass, bf16* out, const std::function<void()>& launch) {
+  poison(out, std::size_t(pass.shape.m * pass.shape.n) * sizeof(bf16));
+  launch();
+  bench.verify(id.key(), sampled_matmul_error(pass.shape, pass.a, pass.b, out, bench.next_seed()), 1e-2);
+  bench.time(id, launch);
+}
+
 void run_bf16(Bench& bench, const GemmShape& s, const Pass& pass, bf16* out) {
   const KernelId id{"gemm", "linear", pass.name, "bf16", s.params(), s.flops(), s.bytes(2, 2)};
   if (!bench.options().check_only && bench.skip(id)) return;
+  const auto launch = [&] { cublas_gemm(pass.shape, pass.a, pass.b, out, bench.stream()); };
+  check_and_time(bench, id, pass, out, launch);
+  if (id.pass != "fwd") return;
+  KernelId lt_id = id;
+  lt_id.kernel = "cublaslt_linear";
   const LtMatmul product(pass.shape);
-  poison(out, std::size_t(pass.shape.m * pass.shape.n) * sizeof(bf16));
-  product.run(pass.a, pass.b, nullptr, out, bench.stream());
-  bench.verify("gemm linear " + id.pass + " " + id.params,
-               sampled_matmul_error(pass.shape, pass.a, pass.b, out, bench.next_seed()), 1e-2);
-  bench.time(id, [&] { product.run(pass.a, pass.b, nullptr, out, bench.stream()); });
+  check_and_time(bench, lt_id, pass, out, [&] { product.run(pass.a, pass.b, nullptr, out, bench.stream()); });
 }
 
 void bf16_family(Bench& bench) {

@@ -1,4 +1,4 @@
-// Grouped GEMM kernels: 128x128 tiles, four warps of 64x64, K in steps of 32 through a four-stage cp.async pipeline.
+// Grouped GEMM kernels: 128x128 tiles, four warps of 64x64, K in steps of 64 through a three-stage cp.async pipeline.
 //   Each block finds its group with a warp-wide prefix sum over the tile counts, so the host never needs the row counts.
 // Source: see the header; PTX ISA for mma.sync and cp.async.
 #include "calibrate/kernels/grouped_gemm.cuh"
@@ -8,7 +8,7 @@ namespace k3sim {
 
 namespace {
 
-constexpr int kTile = 128, kStep = 32, kStages = 4, kThreads = 128;
+constexpr int kTile = 128, kStep = 64, kStages = 3, kThreads = 128;
 constexpr int kPitchK = kStep + 8;      // tile stored [row][k]
 constexpr int kPitchRow = kTile + 8;    // tile stored [k][row]
 constexpr int kTileElements = kTile * kPitchK > kStep * kPitchRow ? kTile * kPitchK : kStep * kPitchRow;

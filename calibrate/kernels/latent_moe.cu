@@ -1,7 +1,7 @@
 // The LatentMoE expert path of one rank, forward and backward, as one timed unit:
 //   latent = x Wd^T; rows = gather(latent); gu = grouped(rows, Wgu); h = SiTU-GLU(gu); e = grouped(h, Wdn);
 //   z = combine(weight, e); y = z Wu^T; backward returns dx, the routing-weight gradient and all weight gradients.
-//   Dense products by cuBLASLt, the rest by this project's kernels. Forward flops = 2 T (2 H L) + 2 T k (3 L I).
+//   Dense and expert products by cuBLASLt (one per expert), the rest by this project's kernels. Forward flops = 2 T (2 H L) + 2 T k (3 L I).
 // Checked as a whole against a double-precision chain on small sizes.
 // Source: k3-facts.md section 1.2 (LatentMoE: latent 3584, experts 3072, top 16; weight after the down projection).
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include "calibrate/harness/shapes.h"
 #include "calibrate/kernels/bench.h"
 #include "calibrate/kernels/compare.h"
-#include "calibrate/kernels/grouped_gemm.cuh"
+#include "calibrate/kernels/expert_products.h"
 #include "calibrate/kernels/lt_matmul.h"
 #include "calibrate/kernels/moe_rows.cuh"
 #include "calibrate/kernels/random_fill.h"
@@ -51,16 +51,16 @@ HostRouting make_routing(const Dims& d) {
 struct Path {
   Dims d;
   HostRouting host;
-  DeviceBuffer<int> token_of, row_of, offsets;
+  DeviceBuffer<int> token_of, row_of;
   DeviceBuffer<float> weight, dweight;
   DeviceBuffer<bf16> x, wd, wgu, wdn, wu;                      // inputs and weights
   DeviceBuffer<bf16> latent, rows, gu, h, e, z, y;              // forward
   DeviceBuffer<bf16> dy, dz, de, dh, dgu, drows, dlatent, dx;   // backward
   DeviceBuffer<bf16> dwd, dwgu, dwdn, dwu;
   LtMatmul down, up, up_dx, up_dw, down_dx, down_dw;
+  ExpertProducts gate_up, expert_down;
 
   Path(Bench& b, const Dims& dims);
-  GroupedShape grouped(int n, int k) const { return {offsets.get(), d.experts, d.rows(), n, k}; }
   Routing routing() const { return {token_of.get(), row_of.get(), weight.get(), d.tokens, d.topk}; }
   void forward(cudaStream_t s);
   void backward(cudaStream_t s);
@@ -74,14 +74,15 @@ DeviceBuffer<T> poisoned(std::size_t n) {
 }
 
 Path::Path(Bench& b, const Dims& q)
-    : d(q), host(make_routing(q)), token_of(host.token_of.size()), row_of(host.row_of.size()), offsets(host.offsets.size()),
+    : d(q), host(make_routing(q)), token_of(host.token_of.size()), row_of(host.row_of.size()),
       down({.m = q.tokens, .n = q.latent, .k = q.hidden, .b_transposed = true}),
       up({.m = q.tokens, .n = q.hidden, .k = q.latent, .b_transposed = true}),
       up_dx({.m = q.tokens, .n = q.latent, .k = q.hidden}),
       up_dw({.m = q.hidden, .n = q.latent, .k = q.tokens, .a_transposed = true}),
       down_dx({.m = q.tokens, .n = q.hidden, .k = q.latent}),
-      down_dw({.m = q.latent, .n = q.hidden, .k = q.tokens, .a_transposed = true}) {
-  token_of.upload(host.token_of), row_of.upload(host.row_of), offsets.upload(host.offsets);
+      down_dw({.m = q.latent, .n = q.hidden, .k = q.tokens, .a_transposed = true}),
+      gate_up(host.offsets, 2 * q.inner, q.latent), expert_down(host.offsets, q.latent, q.inner) {
+  token_of.upload(host.token_of), row_of.upload(host.row_of);
   const std::size_t t = d.tokens, r = d.rows(), hid = d.hidden, l = d.latent, i = d.inner, g = d.experts;
   const auto random = [&](std::size_t n, double fan) {
     return random_buffer<bf16>(n, b.next_seed(), {.scale = float(1 / std::sqrt(fan))});
@@ -103,9 +104,9 @@ Path::Path(Bench& b, const Dims& q)
 void Path::forward(cudaStream_t s) {
   down.run(x.get(), wd.get(), nullptr, latent.get(), s);
   gather_rows(latent.get(), token_of.get(), rows.get(), d.rows(), d.latent, s);
-  grouped_forward(grouped(2 * d.inner, d.latent), rows.get(), wgu.get(), gu.get(), s);
+  gate_up.forward(rows.get(), wgu.get(), gu.get(), s);
   situ_glu_forward(gu.get(), h.get(), d.rows(), d.inner, s);
-  grouped_forward(grouped(d.latent, d.inner), h.get(), wdn.get(), e.get(), s);
+  expert_down.forward(h.get(), wdn.get(), e.get(), s);
   combine_rows(e.get(), routing(), weight.get(), z.get(), d.latent, s);
   up.run(z.get(), wu.get(), nullptr, y.get(), s);
 }
@@ -114,11 +115,11 @@ void Path::backward(cudaStream_t s) {
   up_dx.run(dy.get(), wu.get(), nullptr, dz.get(), s);
   up_dw.run(dy.get(), z.get(), nullptr, dwu.get(), s);
   combine_rows_backward(e.get(), dz.get(), routing(), de.get(), dweight.get(), d.latent, s);
-  grouped_input_grad(grouped(d.latent, d.inner), de.get(), wdn.get(), dh.get(), s);
-  grouped_weight_grad(grouped(d.latent, d.inner), de.get(), h.get(), dwdn.get(), s);
+  expert_down.input_grad(de.get(), wdn.get(), dh.get(), s);
+  expert_down.weight_grad(de.get(), h.get(), dwdn.get(), s);
   situ_glu_backward(gu.get(), dh.get(), dgu.get(), d.rows(), d.inner, s);
-  grouped_input_grad(grouped(2 * d.inner, d.latent), dgu.get(), wgu.get(), drows.get(), s);
-  grouped_weight_grad(grouped(2 * d.inner, d.latent), dgu.get(), rows.get(), dwgu.get(), s);
+  gate_up.input_grad(dgu.get(), wgu.get(), drows.get(), s);
+  gate_up.weight_grad(dgu.get(), rows.get(), dwgu.get(), s);
   combine_rows(drows.get(), routing(), nullptr, dlatent.get(), d.latent, s);
   down_dx.run(dlatent.get(), wd.get(), nullptr, dx.get(), s);
   down_dw.run(dlatent.get(), x.get(), nullptr, dwd.get(), s);

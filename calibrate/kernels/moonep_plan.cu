@@ -126,14 +126,25 @@ __global__ void count_kernel(MoonepShape s, MoonepEntries e) {
   for (int i = threadIdx.x; i < s.experts; i += blockDim.x) e.block_counts[blockIdx.x * s.experts + i] = counter[i];
 }
 
+// Counts of one expert become counts of the blocks before.
+__global__ void prefix_kernel(MoonepShape s, int* block_counts, int blocks) {
+  const int x = blockIdx.x * blockDim.x + threadIdx.x;
+  if (x >= s.experts) return;
+  int before = 0;
+#pragma unroll 8
+  for (int b = 0; b < blocks; ++b) {
+    const int mine = block_counts[b * s.experts + x];
+    block_counts[b * s.experts + x] = before;
+    before += mine;
+  }
+}
+
 // One warp per block of entries numbers them in flat order, 32 at a time, and turns numbers into rows (step 5).
 __global__ void address_kernel(MoonepShape s, MoonepTables t, int rank, MoonepEntries e) {
   extern __shared__ int next[];
   const int lane = threadIdx.x;
   for (int x = lane; x < s.experts; x += 32) {
-    int before = t.source_before[rank * s.experts + x];
-    for (int b = 0; b < int(blockIdx.x); ++b) before += e.block_counts[b * s.experts + x];
-    next[x] = before;
+    next[x] = t.source_before[rank * s.experts + x] + e.block_counts[blockIdx.x * s.experts + x];
   }
   __syncwarp();
   const int first = blockIdx.x * kMoonepBlock, last = min(first + kMoonepBlock, s.entries());
@@ -148,8 +159,9 @@ __global__ void address_kernel(MoonepShape s, MoonepTables t, int rank, MoonepEn
     if (active && rank_in_group == 0) next[x] += __popc(same);
     __syncwarp();
     if (!active) continue;
-    int d = 0;
-    while (d + 1 < s.ranks && t.alloc_before[(d + 1) * s.experts + x] <= g) ++d;
+    int d = 0;  // the last rank whose rows start at or before g (empty ranks start where the next one does)
+    for (int step = 32; step > 0; step /= 2)
+      if (d + step < s.ranks && t.alloc_before[(d + step) * s.experts + x] <= g) d += step;
     e.code[i] = d * s.capacity_rows() + t.group_start[d * s.experts + x] + g - t.alloc_before[d * s.experts + x];
   }
 }
@@ -164,6 +176,7 @@ void moonep_plan_kernel(const MoonepShape& s, const int* counts, const MoonepTab
 void moonep_addresses(const MoonepShape& s, const MoonepTables& t, int rank, const MoonepEntries& e, cudaStream_t stream) {
   const int shared = s.experts * int(sizeof(int));
   count_kernel<<<moonep_blocks(s), 256, shared, stream>>>(s, e);
+  prefix_kernel<<<(s.experts + 63) / 64, 64, 0, stream>>>(s, e.block_counts, moonep_blocks(s));
   address_kernel<<<moonep_blocks(s), 32, shared, stream>>>(s, t, rank, e);
 }
 

@@ -44,8 +44,34 @@ __global__ void __launch_bounds__(kThreads) rms_forward(const bf16* x, const flo
   }
 }
 
+// Parameter gradients of one block: partial[block][width]; summed by sum_partials.
 template <int kVec>
-__global__ void __launch_bounds__(kThreads) rms_backward(const bf16* x, const float* w, const bf16* dy, bf16* dx, float* dw,
+__device__ void write_partial(const float (&grad)[kVec][8], float* partial, int width8) {
+#pragma unroll
+  for (int v = 0; v < kVec; ++v)
+    if (const int at = threadIdx.x + v * kThreads; at < width8) {
+      float4* to = reinterpret_cast<float4*>(partial + (std::size_t(blockIdx.x) * width8 + at) * 8);
+      to[0] = {grad[v][0], grad[v][1], grad[v][2], grad[v][3]};
+      to[1] = {grad[v][4], grad[v][5], grad[v][6], grad[v][7]};
+    }
+}
+
+// 32 columns per block, eight rows of threads share the partial rows.
+__global__ void sum_partials(const float* partial, float* out, int blocks, int width) {
+  const int column = blockIdx.x * 32 + threadIdx.x % 32, part = threadIdx.x / 32;
+  float sum = 0;
+#pragma unroll 4
+  for (int b = part; b < blocks; b += kThreads / 32) sum += partial[std::size_t(b) * width + column];
+  __shared__ float parts[kThreads / 32][33];
+  parts[part][threadIdx.x % 32] = sum;
+  __syncthreads();
+  if (part != 0) return;
+  for (int p = 1; p < kThreads / 32; ++p) sum += parts[p][threadIdx.x];
+  out[column] = sum;
+}
+
+template <int kVec>
+__global__ void __launch_bounds__(kThreads) rms_backward(const bf16* x, const float* w, const bf16* dy, bf16* dx, float* partial,
                                                          int rows, int width8) {
   float weight_grad[kVec][8] = {};
   for (int r = blockIdx.x; r < rows; r += gridDim.x) {
@@ -81,10 +107,7 @@ __global__ void __launch_bounds__(kThreads) rms_backward(const bf16* x, const fl
       store8(dx + base + at * 8, out);
     }
   }
-#pragma unroll
-  for (int v = 0; v < kVec; ++v)
-    for (int j = 0; j < 8; ++j)
-      if (const int at = threadIdx.x + v * kThreads; at < width8) atomicAdd(&dw[at * 8 + j], weight_grad[v][j]);
+  write_partial<kVec>(weight_grad, partial, width8);
 }
 
 struct MixArgs {
@@ -141,7 +164,7 @@ __global__ void __launch_bounds__(kThreads) mix_forward(MixArgs a, bf16* out) {
 }
 
 template <int kVec>
-__global__ void __launch_bounds__(kThreads) mix_backward(MixArgs a, const bf16* dy, bf16* dx, float* dquery) {
+__global__ void __launch_bounds__(kThreads) mix_backward(MixArgs a, const bf16* dy, bf16* dx, float* partial) {
   float query_grad[kVec][8] = {};
   for (int token = blockIdx.x; token < a.tokens; token += gridDim.x) {
     float score[kMaxSources], p[kMaxSources], rstd[kMaxSources], dp[kMaxSources], mean = 0;
@@ -177,23 +200,20 @@ __global__ void __launch_bounds__(kThreads) mix_backward(MixArgs a, const bf16* 
       }
     }
   }
-#pragma unroll
-  for (int v = 0; v < kVec; ++v)
-    for (int j = 0; j < 8; ++j)
-      if (const int at = threadIdx.x + v * kThreads; at < a.width8) atomicAdd(&dquery[at * 8 + j], query_grad[v][j]);
+  write_partial<kVec>(query_grad, partial, a.width8);
 }
 
 struct NormBuffers {
   DeviceBuffer<bf16> x, dy, y, dx;
-  DeviceBuffer<float> w, dw;
+  DeviceBuffer<float> w, dw, partial;
   NormBuffers(Bench& b, std::size_t rows, std::size_t width, std::size_t sources = 1)
       : x(random_buffer<bf16>(sources * rows * width, b.next_seed())), dy(random_buffer<bf16>(rows * width, b.next_seed())),
         y(rows * width), dx(sources * rows * width),
         w(random_buffer<float>(width, b.next_seed(), {.scale = sources > 1 ? 0.02f : 0.2f, .mean = sources > 1 ? 0.f : 1.f})),
-        dw(width) {
+        dw(width), partial(std::size_t(4 * b.sm_count()) * width) {
     y.poison();
     dx.poison();
-    dw.zero();
+    dw.poison();
   }
 };
 
@@ -208,7 +228,8 @@ void norm_fwd(Bench& b, NormBuffers& n, int rows, int width) {
 void norm_bwd(Bench& b, NormBuffers& n, int rows, int width) {
   const int width8 = width / 8, grid = std::min(rows, 4 * b.sm_count());
   const auto launch = [&](auto kernel) {
-    kernel<<<grid, kThreads, 0, b.stream()>>>(n.x.get(), n.w.get(), n.dy.get(), n.dx.get(), n.dw.get(), rows, width8);
+    kernel<<<grid, kThreads, 0, b.stream()>>>(n.x.get(), n.w.get(), n.dy.get(), n.dx.get(), n.partial.get(), rows, width8);
+    sum_partials<<<width / 32, kThreads, 0, b.stream()>>>(n.partial.get(), n.dw.get(), grid, width);
   };
   if (width8 <= 2 * kThreads) launch(rms_backward<2>);
   else if (width8 <= 4 * kThreads) launch(rms_backward<4>);
@@ -220,8 +241,10 @@ void mix_fwd(Bench& b, NormBuffers& n, int sources, int tokens, int width) {
 }
 
 void mix_bwd(Bench& b, NormBuffers& n, int sources, int tokens, int width) {
-  mix_backward<4><<<std::min(tokens, 4 * b.sm_count()), kThreads, 0, b.stream()>>>(
-      {n.x.get(), n.w.get(), sources, tokens, width / 8}, n.dy.get(), n.dx.get(), n.dw.get());
+  const int grid = std::min(tokens, 4 * b.sm_count());
+  mix_backward<4><<<grid, kThreads, 0, b.stream()>>>({n.x.get(), n.w.get(), sources, tokens, width / 8}, n.dy.get(), n.dx.get(),
+                                                     n.partial.get());
+  sum_partials<<<width / 32, kThreads, 0, b.stream()>>>(n.partial.get(), n.dw.get(), grid, width);
 }
 
 void check_norm(Bench& b, int width) {

@@ -161,14 +161,14 @@ void run_optimizer(Bench& b) {
   for (const Size z : {Size{1, 3072, 3584}, Size{4, 3072, 3584}, Size{288, 128, 7168}, Size{1, 7168, 12288}}) {
     if (b.options().quick && z.m == 7168) continue;
     const double m = z.m, n = z.n;
-    const KernelId id{"optimizer", "muon_ns5", "fwd", "bf16", concat("batch=", z.batch, ";m=", z.m, ";n=", z.n),
+    const KernelId id{"optimizer", "cublaslt_muon_ns5", "fwd", "bf16", concat("batch=", z.batch, ";m=", z.m, ";n=", z.n),
                       z.batch * 5 * (4 * m * m * n + 2 * m * m * m), 0};
     if (b.skip(id)) continue;
     NewtonSchulz ns(b, z.batch, z.m, z.n);
     b.time(id, [&] { ns.run(b.stream()); });
   }
   for (const std::size_t n : {std::size_t(1) << 24, std::size_t(1) << 27, std::size_t(1) << 30}) {
-    const KernelId id{"optimizer", "adamw_fused", "fwd", "fp32", concat("n=", n), 0, 28.0 * double(n)};
+    const KernelId id{"optimizer", "k3_adamw", "fwd", "fp32", concat("n=", n), 0, 28.0 * double(n)};
     if (b.skip(id) || (b.options().quick && n > (1u << 27))) continue;
     Adam a(b, n);
     b.time(id, [&] { adamw(a, n, b.stream()); });

@@ -13,9 +13,12 @@ struct Point {
   float gate, up, dgate, dup;  // the two factors and their derivatives
 };
 
+// tanh by one exponential; absolute error below 1e-6, far under the rounding of the result to bf16.
+__device__ float fast_tanh(float x) { return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x)); }
+
 __device__ Point evaluate(float g, float u) {
-  const float s = 1.0f / (1.0f + __expf(-g));
-  const float t = tanhf(g / kGateBound), w = tanhf(u / kUpBound);
+  const float s = __fdividef(1.0f, 1.0f + __expf(-g));
+  const float t = fast_tanh(g / kGateBound), w = fast_tanh(u / kUpBound);
   return {kGateBound * t * s, kUpBound * w, (1 - t * t) * s + kGateBound * t * s * (1 - s), 1 - w * w};
 }
 

@@ -47,9 +47,9 @@ class CsvRows(unittest.TestCase):
 
     def test_statistics(self):
         self.assertEqual(quantile([4, 1, 3, 2], 0.5), 2.5)
-        self.assertFalse(stable([10.0] * 19))
-        self.assertTrue(stable([10.0] * 20))
-        self.assertFalse(stable([10.0, 20.0] * 10))
+        self.assertFalse(stable([10.0] * 39))
+        self.assertTrue(stable([10.0] * 40))
+        self.assertFalse(stable([10.0, 20.0] * 20))
         self.assertTrue(stable([10.0, 20.0] * 100))  # the maximum number of repeats
         self.assertTrue(stable([60_000.0] * 5))      # the time budget, not below five
 

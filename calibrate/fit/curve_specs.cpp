@@ -1,0 +1,99 @@
+// Source: curve_specs.h.
+#include "calibrate/fit/curve_specs.h"
+
+namespace k3sim {
+
+namespace {
+
+constexpr double kFixed = 100.0;  // prior that holds a parameter
+
+double tera(double v) { return v / kTera; }
+
+CurveSpec tiles(const GpuLimits& g, bool fp8) {
+  const double peak = tera((fp8 ? g.fp8_dense : g.bf16_dense).value()), hbm = tera(g.hbm.value());
+  const double loose = fp8 ? 0.3 : 0.1;
+  return {.form = "tiles",
+          .fewest_rows = fp8 ? 8 : 20,
+          .parameters = {{"fixed_us", {5, 0.1}},
+                         {"rate_peak", {(fp8 ? 0.85 : 0.91) * peak, 0.1}},
+                         {"bw_hbm", {0.8 * hbm, loose}},
+                         {"bw_epilogue", {0.85 * hbm, loose}},
+                         {"blend", {3, loose}},
+                         {"tile_medium", {0.95, loose}},
+                         {"tile_small", {0.75, loose}},
+                         {"split_us", {3, loose}},
+                         {"split_traffic", {0.5, loose}},
+                         {"dgrad", {1.02, loose}},
+                         {"wgrad", {1.02, loose}},
+                         {"throttle", {0.08, 0.1}},
+                         {"throttle_onset", {100, loose}}},
+          .linear_terms = {}};
+}
+
+CurveSpec grouped(const GpuLimits& g, bool fp8) {
+  const double peak = tera((fp8 ? g.fp8_dense : g.bf16_dense).value()), hbm = tera(g.hbm.value());
+  return {.form = "grouped_tiles",
+          .fewest_rows = 12,
+          .parameters = {{"fixed_us", {14, 0.1}},
+                         {"group_us", {0.35, 0.1}},
+                         {"rate_peak", {0.89 * peak, 0.1}},
+                         {"tile_small", {0.6, 0.1}},
+                         {"bw_hbm", {0.85 * hbm, 0.1}},
+                         {"bw_sparse", {0.75 * hbm, 0.1}},
+                         {"bw_wgrad", {0.8 * hbm, 0.1}},
+                         {"bw_epilogue", {0.9 * hbm, 0.1}},
+                         {"blend", {4, 0.1}},
+                         {"sm_tile_us", {0.1, 0.1}},
+                         {"throttle", {0.05, 0.1}},
+                         {"throttle_onset", {100, 0.1}}},
+          .linear_terms = {}};
+}
+
+CurveSpec attention(const GpuLimits& g, bool fa2, bool forward) {
+  const double share = (fa2 ? 0.38 : 0.72) * (forward ? 1.0 : 0.9);
+  return {.form = "attention",
+          .fewest_rows = 4,
+          .parameters = {{"fixed_us", {5, 1.0}},
+                         {"rate_peak", {share * tera(g.bf16_dense.value()), 0.1}},
+                         {"half_keys", {forward ? 250.0 : 400.0, 0.1}},
+                         {"uneven", {forward ? 0.05 : 0.5, 0.1}},
+                         {"throttle", {0.03, 0.1}},
+                         {"throttle_onset", {1000, 0.3}}},
+          .linear_terms = {}};
+}
+
+CurveSpec serial_chain(const GpuLimits& g) {
+  return {.form = "serial_chain",
+          .fewest_rows = 8,
+          .parameters = {{"fixed_us", {19, 0.1}},
+                         {"sm_chunk_us", {1.55, 0.1}},
+                         {"pair_share", {0.8, 0.3}},
+                         {"crowd_share", {1.0, 0.3}},
+                         {"bw_shared", {0.76 * tera(g.hbm.value()), 0.1}}},
+          .linear_terms = {}};
+}
+
+CurveSpec linear(int fewest, std::vector<std::string> terms) {
+  return {.form = "linear", .fewest_rows = fewest, .parameters = {}, .linear_terms = std::move(terms)};
+}
+
+}  // namespace
+
+CurveSpec curve_spec(const std::string& key, const GpuLimits& g) {
+  CurveSpec spec;
+  if (key == "gemm_bf16" || key == "gemm_fp8") spec = tiles(g, key == "gemm_fp8");
+  else if (key == "grouped_bf16" || key == "grouped_fp8") spec = grouped(g, key == "grouped_fp8");
+  else if (key.rfind("attention_", 0) == 0)
+    spec = attention(g, key.find("fa2") != std::string::npos, key.find("forward") != std::string::npos);
+  else if (key == "kda_flash_forward") spec = serial_chain(g);
+  else if (key.rfind("kda_fla_", 0) == 0) spec = linear(2, {"rate_peak", "fixed_us"});
+  else if (key == "norm") spec = linear(3, {"bw_hbm", "half_width", "fixed_us"});
+  else if (key == "newton_schulz") spec = linear(3, {"rate_peak", "bw_hbm", "fixed_us"});
+  else if (key == "copy" || key == "add" || key == "activation" || key == "gather" || key == "quantize" ||
+           key == "topk" || key == "adamw" || key.rfind("copy_", 0) == 0)
+    spec = linear(2, {"bw_hbm", "fixed_us"});
+  if (!spec.parameters.empty()) spec.parameters.push_back({"sms", {static_cast<double>(g.sm_count), kFixed}});
+  return spec;
+}
+
+}  // namespace k3sim
