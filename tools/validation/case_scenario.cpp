@@ -107,6 +107,12 @@ class Mapper {
                                 k.tp * k.cp * k.dp));
     k.sequence_parallel = p.sequence_parallel != "false" && p.sequence_parallel != "False";
     const auto layers = static_cast<int>(s_.model.layers.size());
+    // Megatron-Core tables without schedule: its recipes interleave, one layer per chunk where the layers divide.
+    const bool silent = !p.vpp && c_.schedule.empty() && starts(c_.framework, "Megatron-Core");
+    if (silent && k.pp > 1 && layers % k.pp == 0) {
+      k.vpp = layers / k.pp;
+      assume(fmt::format("schedule not stated: interleaved with {} chunks per stage", k.vpp));
+    }
     // Layer counts two below a multiple of the chunks: embedding and head take the place of a layer each.
     if (layers % (k.pp * k.vpp) != 0 || has(c_.model.note, "first and last stage hold one layer fewer"))
       lighter_ends(layers);
@@ -137,6 +143,9 @@ class Mapper {
       b.micro_batch = std::max<std::int64_t>(1, per_replica / static_cast<std::int64_t>(*c_.grad_accum));
     } else if (s_.parallel.pp == 1 && c_.local_batch) {
       b.micro_batch = static_cast<std::int64_t>(*c_.local_batch);
+    } else if (s_.parallel.pp == 1 && has(lower(c_.parallel.optimizer), "fsdp")) {
+      b.micro_batch = per_replica;
+      assume(fmt::format("micro-batch not stated: no gradient accumulation, {} sequences", per_replica));
     } else {
       b.micro_batch = 1;
       assume("micro-batch not stated: 1");

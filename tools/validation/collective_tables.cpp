@@ -62,12 +62,10 @@ std::string fabric_of_hardware(const std::string& hardware, const std::string& g
 }
 
 std::optional<Collective> collective_of(const std::string& text) {
-  const std::pair<const char*, Collective> known[] = {{"all_reduce", Collective::all_reduce},
-                                                      {"all_gather", Collective::all_gather},
-                                                      {"reduce_scatter", Collective::reduce_scatter},
-                                                      {"alltoall", Collective::all_to_all},
-                                                      {"all_to_all", Collective::all_to_all},
-                                                      {"sendrecv", Collective::send_recv}};
+  const std::pair<const char*, Collective> known[] = {
+      {"all_reduce", Collective::all_reduce},         {"all_gather", Collective::all_gather},
+      {"reduce_scatter", Collective::reduce_scatter}, {"alltoall", Collective::all_to_all},
+      {"all_to_all", Collective::all_to_all},         {"sendrecv", Collective::send_recv}};
   for (const auto& [word, kind] : known) {
     if (text.find(word) != std::string::npos) return kind;
   }
@@ -83,7 +81,8 @@ std::optional<GroupSize> group_of_row(const KernelTable& table, std::size_t row)
     const bool one_node = table.op.find("node") != std::string::npos && table.op.find("per node") == std::string::npos;
     return GroupSize{n, one_node ? 1 : (n + 7) / 8};
   }
-  if (std::regex_search(table.id, m, std::regex("-([0-9]+)n([0-9]+)-"))) return GroupSize{std::stoi(m[2]), std::stoi(m[1])};
+  if (std::regex_search(table.id, m, std::regex("-([0-9]+)n([0-9]+)-")))
+    return GroupSize{std::stoi(m[2]), std::stoi(m[1])};
   if (scope > 0) return GroupSize{scope * 8, scope};
   if (std::regex_search(table.op, m, std::regex("([0-9]+) GPUs"))) return GroupSize{std::stoi(m[1]), 1};
   return std::nullopt;
@@ -124,6 +123,8 @@ void finish_row(CollectiveRow& row, double measured_us, double predicted_us) {
   row.error_pct = 100 * (predicted_us / measured_us - 1);
 }
 
-void skip_row(CollectiveRow& row, std::string reason) { row.reason = std::move(reason); }
+void skip_row(CollectiveRow& row, std::string reason) {
+  row.reason = std::move(reason);
+}
 
 }  // namespace k3sim

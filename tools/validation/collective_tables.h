@@ -16,7 +16,7 @@ struct KernelTable {
   std::string id, category, op, hardware;
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
-  int column(const std::string& name) const;  // -1 when absent
+  int column(const std::string& name) const;                         // -1 when absent
   std::string cell(std::size_t row, const std::string& name) const;  // "" when absent
 };
 

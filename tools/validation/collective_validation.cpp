@@ -29,7 +29,8 @@ std::string family_of(Collective kind, const CollectiveRow& r) {
 }
 
 // Time of a row from whichever column it has; 0 when it has none.
-double measured_us(const KernelTable& t, std::size_t row, const CollectiveRow& r, Collective kind, const char* bus_column) {
+double measured_us(const KernelTable& t, std::size_t row, const CollectiveRow& r, Collective kind,
+                   const char* bus_column) {
   for (const char* column : {"time_us", "time_us_out_of_place"}) {
     if (const std::string v = t.cell(row, column); !v.empty()) return std::atof(v.c_str());
   }
@@ -212,8 +213,8 @@ std::vector<CollectiveSummary> summarize(const std::vector<CollectiveRow>& rows)
 }
 
 std::string to_text(const std::vector<CollectiveSummary>& summaries) {
-  std::string out = fmt::format("{:<28}{:>6}{:>14}{:>10}{:>10}{:>10}{:>20}\n", "family", "rows", "independent", "median %",
-                                "p90 %", "bias %", "independent median %");
+  std::string out = fmt::format("{:<28}{:>6}{:>14}{:>10}{:>10}{:>10}{:>20}\n", "family", "rows", "independent",
+                                "median %", "p90 %", "bias %", "independent median %");
   for (const CollectiveSummary& s : summaries) {
     out += fmt::format("{:<28}{:>6}{:>14}{:>10.1f}{:>10.1f}{:>10.1f}{:>20.1f}\n", s.label, s.rows, s.independent,
                        s.median_abs_error_pct, s.p90_abs_error_pct, s.bias_pct, s.independent_median_pct);

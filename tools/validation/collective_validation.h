@@ -1,7 +1,7 @@
 // Collectives, messages and expert exchanges: predicted against published and measured tables.
 // A table of kernels.yaml (categories collective, p2p, moe_comm) is read as it stands: the GPU and the transport from
-// `hardware`, the group from the columns, the id ("-2n16-") or the text of `op`; bus bandwidths become times. A row that
-// cannot be interpreted is reported as skipped with the reason. Tables that a profile's curves were read from are
+// `hardware`, the group from the columns, the id ("-2n16-") or the text of `op`; bus bandwidths become times. A row
+// that cannot be interpreted is reported as skipped with the reason. Tables that a profile's curves were read from are
 // marked, so that the fit and the prediction are never mixed up.
 // Source: product spec section 6; nccl-tests conventions (hardware notes 3.1).
 #pragma once
@@ -13,10 +13,10 @@
 namespace k3sim {
 
 struct CollectiveRow {
-  std::string id;         // table id and row number
+  std::string id;  // table id and row number
   std::string table;
-  std::string family;     // one of collective_families()
-  std::string kind;       // all_reduce, dispatch, ...
+  std::string family;  // one of collective_families()
+  std::string kind;    // all_reduce, dispatch, ...
   std::string gpu;
   std::int64_t bytes = 0;
   int ranks = 0, nodes = 0;

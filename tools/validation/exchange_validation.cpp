@@ -1,5 +1,5 @@
-// Expert exchange tables (category moe_comm): DeepEP's normal kernels by the dispatcher models, low-latency kernels as a
-// dense all_to_all of every (token, k) copy. Published rates count rows to the own node (one domain: to the own rank)
+// Expert exchange tables (category moe_comm): DeepEP's normal kernels by the dispatcher models, low-latency kernels as
+// a dense all_to_all of every (token, k) copy. Published rates count rows to the own node (one domain: to the own rank)
 // as well, so a rate becomes a time with the expected number of distinct nodes (ranks) of the same model.
 // Source: validation/README.md; DeepEP README (what its rates count). Balanced routing.
 #include <cstdlib>
@@ -16,7 +16,7 @@ struct Exchange {
   int ranks = 8;
   int experts = 256, topk = 8;
   int tokens = 4096, hidden = 7168;
-  int limit = 0;        // domains per token, 0: all
+  int limit = 0;  // domains per token, 0: all
   int sms = 20;
   bool second_version = false;
   double dispatch_bytes_per_value = 1.0 + 4.0 / 128;
@@ -138,7 +138,8 @@ void normal_rows(const KernelTable& t, std::vector<CollectiveRow>& out) {
     if (d_us > 0 || d_rate > 0) {
       add(t, i, "dispatch", e, d_us > 0 ? d_us : us_of_rate(e, e.dispatch_bytes_per_value, d_rate), p.dispatch_us, out);
     }
-    if (c_us > 0 || c_rate > 0) add(t, i, "combine", e, c_us > 0 ? c_us : us_of_rate(e, 2.0, c_rate), p.combine_us, out);
+    if (c_us > 0 || c_rate > 0)
+      add(t, i, "combine", e, c_us > 0 ? c_us : us_of_rate(e, 2.0, c_rate), p.combine_us, out);
   }
 }
 
@@ -156,7 +157,8 @@ void user_rows(const KernelTable& t, std::vector<CollectiveRow>& out) {
     if (op.find("bf16") != std::string::npos) e.dispatch_bytes_per_value = 2.0;
     const Times p = dispatcher_times(e, profile_of_hardware(t.hardware));
     const double width = combine ? 2.0 : e.dispatch_bytes_per_value;
-    add(t, i, combine ? "combine" : "dispatch", e, us_of_rate(e, width, rate), combine ? p.combine_us : p.dispatch_us, out);
+    add(t, i, combine ? "combine" : "dispatch", e, us_of_rate(e, width, rate), combine ? p.combine_us : p.dispatch_us,
+        out);
   }
 }
 

@@ -82,10 +82,9 @@ TwoGpuStep TwoGpuSteps::pipeline(int layers, int microbatches, std::int64_t toke
   }
   TwoGpuStep out;
   out.seconds = std::max(rank0, rank1).seconds();
-  ModuleOptions options;
-  options.first_gradients = true;
+  // Weight gradients accumulate over the micro-batches, so that all of them are there at the peak.
   const std::vector<std::string> chain(static_cast<std::size_t>(layers), "llama_block");
-  const Bytes one = chain_peak_growth(llama_, chain, tokens, options);
+  const Bytes one = chain_peak_growth(llama_, chain, tokens, {});
   // Buffers the test holds: one activation per micro-batch and two more (measurements README).
   const double base = 2.0 * layers * block_parameters() + (microbatches + 2) * bytes;
   Bytes kept;
@@ -112,8 +111,8 @@ TwoGpuStep TwoGpuSteps::ddp(int layers, std::int64_t tokens, double bucket_bytes
   out.seconds = std::max(compute, comm).seconds();
   const std::vector<std::string> chain(static_cast<std::size_t>(layers), "llama_block");
   const double base = 2.0 * layers * block_parameters() + 2.0 * activation_bytes(tokens);
-  // Gradients live in buckets that exist before the step.
-  out.peak_bytes[0] = out.peak_bytes[1] = base + gradients + chain_peak_growth(llama_, chain, tokens, {}).as_double();
+  // All gradients are alive: they live in the buckets.
+  out.peak_bytes[0] = out.peak_bytes[1] = base + chain_peak_growth(llama_, chain, tokens, {}).as_double();
   return out;
 }
 
@@ -135,10 +134,12 @@ TwoGpuStep TwoGpuSteps::fsdp(int layers, std::int64_t tokens) const {
   TwoGpuStep out;
   out.seconds = std::max(compute, reduced).seconds();
   const std::vector<std::string> chain(static_cast<std::size_t>(layers), "llama_block");
-  // Half of the parameters and gradients, two gathered blocks, one full block of gradients.
-  const double states = layers * parameters / 2 + 3.0 * parameters + layers * parameters / 2;
+  // Half of the parameters and two gathered blocks; gradients appear block by block and stay as halves.
+  ModuleOptions options;
+  options.first_gradients = true;
+  const double states = layers * parameters / 2 + 2.0 * parameters;
   out.peak_bytes[0] = out.peak_bytes[1] =
-      states + 2.0 * activation_bytes(tokens) + chain_peak_growth(llama_, chain, tokens, {}).as_double();
+      states + 2.0 * activation_bytes(tokens) + chain_peak_growth(llama_, chain, tokens, options).as_double();
   return out;
 }
 
