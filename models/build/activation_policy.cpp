@@ -1,3 +1,5 @@
+// Presets and named modules -> what is recomputed, shrunk or sent to the host. Source: k3-facts 2.4 (K3), 2.11 (K2);
+// Korthikanti et al. 2022 (selective recompute).
 #include "models/build/activation_policy.h"
 
 #include "sim/base/error.h"
@@ -35,14 +37,16 @@ RecomputePolicy make_recompute_policy(const ActivationConfig& config, const Mode
   } else if (config.policy == "full") {
     policy.full = true;
   } else if (config.policy == "k2") {
-    mark(policy, {Module::norm, Module::activation, Module::shared_activation, Module::expert_activation,
-                  Module::mla_up_proj});
+    mark(policy,
+         {Module::norm, Module::activation, Module::shared_activation, Module::expert_activation, Module::mla_up_proj});
   } else if (config.policy == "unified") {
     mark(policy, {Module::norm, Module::activation, Module::shared_activation, Module::expert_activation,
                   Module::attnres, Module::mla_up_proj, Module::dispatch, Module::gate});
     policy.fp8 = policy.offload = true;
   } else if (config.policy != "none") {
-    throw ConfigError({Problem{{}, "activation.policy", "unknown policy '" + config.policy + "'",
+    throw ConfigError({Problem{{},
+                               "activation.policy",
+                               "unknown policy '" + config.policy + "'",
                                did_you_mean(config.policy, activation_policy_names())}});
   }
   policy.offload = policy.offload || config.offload;

@@ -7,6 +7,7 @@
 //              stored as FP8 in host memory (k3-facts 2.4)
 //   k2         norms, activations, MLA up-projections, expert down inputs (K2 report, k3-facts 2.11)
 // `recompute` adds modules by name; unknown names are errors with a suggestion.
+// Source: k3-facts 2.4, 2.11; Korthikanti et al. 2022.
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Walks every idle gap of a compute stream back along the tasks that bound it, so that the parts of a rank sum to the
+// step exactly. Source: Holistic Trace Analysis (idle attribution), engine-design section 13.
 #include "models/build/breakdown.h"
 
 #include <algorithm>
@@ -100,17 +102,26 @@ class Attribution {
     const bool mine = g_.info(g_.stream(t)).rank == own;
     const auto if_mine = [&](Time RankBreakdown::*part) { return mine ? part : &RankBreakdown::bubble; };
     switch (static_cast<StepTask>(g_.kind(t))) {
-      case StepTask::transfer: return &RankBreakdown::pp;
-      case StepTask::tp_comm: return if_mine(&RankBreakdown::tp);
-      case StepTask::cp_comm: return if_mine(&RankBreakdown::cp);
-      case StepTask::ep_comm: return if_mine(&RankBreakdown::ep);
+      case StepTask::transfer:
+        return &RankBreakdown::pp;
+      case StepTask::tp_comm:
+        return if_mine(&RankBreakdown::tp);
+      case StepTask::cp_comm:
+        return if_mine(&RankBreakdown::cp);
+      case StepTask::ep_comm:
+        return if_mine(&RankBreakdown::ep);
       case StepTask::param_gather:
-      case StepTask::grad_reduce: return if_mine(&RankBreakdown::dp);
-      case StepTask::host: return if_mine(&RankBreakdown::host);
+      case StepTask::grad_reduce:
+        return if_mine(&RankBreakdown::dp);
+      case StepTask::host:
+        return if_mine(&RankBreakdown::host);
       case StepTask::offload:
-      case StepTask::onload: return if_mine(&RankBreakdown::offload);
-      case StepTask::barrier: return &RankBreakdown::wait;
-      default: return &RankBreakdown::bubble;
+      case StepTask::onload:
+        return if_mine(&RankBreakdown::offload);
+      case StepTask::barrier:
+        return &RankBreakdown::wait;
+      default:
+        return &RankBreakdown::bubble;
     }
   }
 

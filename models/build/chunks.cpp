@@ -43,7 +43,8 @@ double cost(const TimedLayer& l) {
   return (l.forward.summary.elapsed + l.backward.summary.elapsed).seconds();
 }
 
-std::vector<int> chunk_starts(const Scenario& s, const LayerSet& set, int chunks, double first_extra, double last_extra) {
+std::vector<int> chunk_starts(const Scenario& s, const LayerSet& set, int chunks, double first_extra,
+                              double last_extra) {
   const int layers = static_cast<int>(s.model.layers.size());
   const std::vector<int>& given = s.parallel.stage_layers;
   std::vector<int> start{0};
@@ -63,8 +64,7 @@ std::vector<int> chunk_starts(const Scenario& s, const LayerSet& set, int chunks
   if (layers < chunks)
     throw ConfigError(fmt::format("{} model chunks (pp x vpp) but only {} layers", chunks, layers), "parallel");
   std::vector<double> costs;
-  for (std::size_t i = 0; i < s.model.layers.size(); ++i)
-    costs.push_back(cost(*set.decoder(i, set.policy().any())));
+  for (std::size_t i = 0; i < s.model.layers.size(); ++i) costs.push_back(cost(*set.decoder(i, set.policy().any())));
   return balanced_cut(costs, chunks, first_extra, last_extra);
 }
 
@@ -78,8 +78,7 @@ std::vector<Chunk> cut_chunks(const Scenario& s, const LayerSet& set, int chunks
   std::vector<Chunk> out;
   for (int c = 0; c < chunks; ++c) {
     Chunk chunk;
-    if (c == 0)
-      chunk.parts.push_back({ChunkPart::Kind::embedding, -1, embedding, set.embedding_parameters()});
+    if (c == 0) chunk.parts.push_back({ChunkPart::Kind::embedding, -1, embedding, set.embedding_parameters()});
     const int first = start[static_cast<std::size_t>(c)], end = start[static_cast<std::size_t>(c) + 1];
     for (int i = first; i < end; ++i) {
       const auto index = static_cast<std::size_t>(i);
@@ -87,8 +86,7 @@ std::vector<Chunk> cut_chunks(const Scenario& s, const LayerSet& set, int chunks
       const int limit = s.activation.recompute_layers;
       const double share = s.activation.recompute_fraction * (end - first);
       const bool recomputed = set.policy().any() && (limit == 0 || in_chunk < limit) && in_chunk < share;
-      chunk.parts.push_back({ChunkPart::Kind::layer, i, set.decoder(index, recomputed),
-                             set.parameters(index)});
+      chunk.parts.push_back({ChunkPart::Kind::layer, i, set.decoder(index, recomputed), set.parameters(index)});
     }
     if (c == chunks - 1) {
       for (std::int64_t k = 0; mtp && k < m.mtp_layers; ++k)

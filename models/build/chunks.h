@@ -13,14 +13,14 @@ namespace k3sim {
 
 struct ChunkPart {
   enum class Kind : std::uint8_t { embedding, layer, mtp, head } kind = Kind::layer;
-  int layer = -1;                     // decoder layer index
+  int layer = -1;  // decoder layer index
   const TimedLayer* timed = nullptr;
-  ParameterCount parameters;          // held by one rank
+  ParameterCount parameters;  // held by one rank
 };
 
 struct Chunk {
   std::vector<ChunkPart> parts;
-  Bytes boundary{0};                  // activation bytes sent to the next chunk, per rank
+  Bytes boundary{0};  // activation bytes sent to the next chunk, per rank
   ParameterCount parameters() const {
     ParameterCount sum;
     for (const ChunkPart& p : parts) sum.dense += p.parameters.dense, sum.experts += p.parameters.experts;

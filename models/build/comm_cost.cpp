@@ -1,3 +1,5 @@
+// Expert exchanges with node de-duplication and the hand-over to the collective model. Source: hardware notes 3.5
+// (fixed costs, two-hop rule), k3-facts 3.6 (distinct destinations). Balanced routing; skew enters as ratios.
 #include "models/build/comm_cost.h"
 
 #include <algorithm>
@@ -100,13 +102,19 @@ CommCost CommCoster::balanced_exchange(const CommOp& op) const {
 
 CommCost CommCoster::time(const CommOp& op) const {
   switch (op.kind) {
-    case CommKind::all_reduce: return collective(Collective::all_reduce, op.bytes, op.group);
-    case CommKind::all_gather: return collective(Collective::all_gather, op.bytes, op.group);
-    case CommKind::reduce_scatter: return collective(Collective::reduce_scatter, op.bytes, op.group);
-    case CommKind::all_to_all: return collective(Collective::all_to_all, op.bytes, op.group);
-    case CommKind::ring_exchange: return collective(Collective::all_gather, op.bytes, op.group);
+    case CommKind::all_reduce:
+      return collective(Collective::all_reduce, op.bytes, op.group);
+    case CommKind::all_gather:
+      return collective(Collective::all_gather, op.bytes, op.group);
+    case CommKind::reduce_scatter:
+      return collective(Collective::reduce_scatter, op.bytes, op.group);
+    case CommKind::all_to_all:
+      return collective(Collective::all_to_all, op.bytes, op.group);
+    case CommKind::ring_exchange:
+      return collective(Collective::all_gather, op.bytes, op.group);
     case CommKind::dispatch:
-    case CommKind::combine: return expert_exchange(op);
+    case CommKind::combine:
+      return expert_exchange(op);
   }
   CS_CHECK(false, "unknown communication kind {}", static_cast<int>(op.kind));
 }

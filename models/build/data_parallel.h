@@ -19,10 +19,10 @@ class DataParallel {
  public:
   DataParallel(const StepPlan& plan, const Machine& machine) : plan_(plan), machine_(machine) {}
 
-  Time reduce(const ParameterCount& parameters) const;   // gradients of these parameters
-  Time gather(const ParameterCount& parameters) const;   // their updated (or sharded) values
+  Time reduce(const ParameterCount& parameters) const;  // gradients of these parameters
+  Time gather(const ParameterCount& parameters) const;  // their updated (or sharded) values
   Time optimizer(const std::vector<const Chunk*>& chunks) const;
-  Time norm_all_reduce() const;                          // global gradient norm: one small all-reduce over all ranks
+  Time norm_all_reduce() const;  // global gradient norm: one small all-reduce over all ranks
   bool sharded_parameters() const { return plan_.scenario.optimizer.zero >= 3; }
   bool reduce_every_microbatch() const { return plan_.scenario.optimizer.zero >= 2; }
 

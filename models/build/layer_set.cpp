@@ -1,3 +1,4 @@
+// Times every distinct layer of a model once. Source: engine-design section 9 (read-only caches built beforehand).
 #include "models/build/layer_set.h"
 
 #include <algorithm>
@@ -20,8 +21,8 @@ LayerSet::LayerSet(const Scenario& s, const Machine& machine, const Placement& p
   options_.side_stream = s.moe.overlap_shared;
   // Communication kernels of overlapped pairs keep their SMs for the whole chunk (hardware notes 3.6).
   if (overlaps_expert_exchange(s))
-    options_.compute_scale = static_cast<double>(machine.gpu.sm_count) /
-                             std::max(1, machine.gpu.sm_count - machine.software.ep_sms);
+    options_.compute_scale =
+        static_cast<double>(machine.gpu.sm_count) / std::max(1, machine.gpu.sm_count - machine.software.ep_sms);
   const ModelSpec& m = s.model;
   embedding_ = time(embedding_program(m, split_), false, machine, comm);
   head_ = time(head_program(m, split_), false, machine, comm);
@@ -49,7 +50,8 @@ void LayerSet::time_decoder(const ModelSpec& m, const Machine& machine, const Co
     const auto index = static_cast<std::int64_t>(i);
     const std::int64_t block = m.attnres_block;
     const std::int64_t rows = block > 0 ? index / block * 2 + (index % block == 0 ? 1 : 0) : 0;
-    const Key key(static_cast<int>(l.attention.kind), l.attention.window, l.ffn.experts, l.ffn.intermediate, rows, i == 0);
+    const Key key(static_cast<int>(l.attention.kind), l.attention.window, l.ffn.experts, l.ffn.intermediate, rows,
+                  i == 0);
     const auto [it, fresh] = known.try_emplace(key);
     if (fresh) {
       const LayerProgram program = layer_program(m, i, split_);

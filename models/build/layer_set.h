@@ -1,7 +1,6 @@
-// The timed programs of all layers of a model for one split and activation policy: what scenarios share that differ only
-// in pipeline, data parallelism, schedule or optimizer. Immutable once made, so that a search makes it once per split and
-// reads it from many threads.
-// Source: engine-design section 9 (read-only caches built beforehand).
+// The timed programs of all layers of a model for one split and activation policy: what scenarios share that differ
+// only in pipeline, data parallelism, schedule or optimizer. Immutable once made, so that a search makes it once per
+// split and reads it from many threads. Source: engine-design section 9 (read-only caches built beforehand).
 #pragma once
 
 #include <array>

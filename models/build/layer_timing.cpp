@@ -1,3 +1,5 @@
+// Prices a layer program item by item and applies the activation policy. Source: program.h (order and lanes);
+// k3-facts 2.4 (FP8 storage: 1 x 128 tiles with FP32 scales).
 #include "models/build/layer_timing.h"
 
 #include <algorithm>
@@ -12,10 +14,13 @@ double software_efficiency(const Kernel& k, const SoftwareProfile& s) {
   switch (k.family) {
     case KernelFamily::gemm:
     case KernelFamily::grouped_gemm:
-    case KernelFamily::newton_schulz: return s.matmul_efficiency;
+    case KernelFamily::newton_schulz:
+      return s.matmul_efficiency;
     case KernelFamily::attention:
-    case KernelFamily::kda: return s.attention_efficiency;
-    default: return s.memory_efficiency;
+    case KernelFamily::kda:
+      return s.attention_efficiency;
+    default:
+      return s.memory_efficiency;
   }
 }
 
@@ -186,8 +191,7 @@ PassSummary summarize(const std::vector<TimedItem>& items) {
   // What runs after the last compute item is exposed as well.
   for (std::size_t i = items.size(); i-- > 0;) {
     if (finish_at[i] != s.elapsed) continue;
-    if (items[i].lane != Lane::compute)
-      s.exposed[static_cast<std::size_t>(items[i].lane)] += s.elapsed - lane_free[0];
+    if (items[i].lane != Lane::compute) s.exposed[static_cast<std::size_t>(items[i].lane)] += s.elapsed - lane_free[0];
     break;
   }
   return s;

@@ -4,7 +4,8 @@
 // start of backward. A full backward holds all items; a split one is filtered into input_grad (with the replay) and
 // weight_grad. `summary` is the pass evaluated alone on its lanes (coarse detail and partitioning use it).
 // Source: k3-facts 2.2 and 2.4; Megatron-LM --recompute-granularity. Overlap of tensor-parallel collectives with their
-// neighbouring GEMM (ring exchange): exposed = max(c / tp, c - g (tp - 1) / tp), c collective, g GEMM (Wang et al. 2023).
+// neighbouring GEMM (ring exchange): exposed = max(c / tp, c - g (tp - 1) / tp), c collective, g GEMM (Wang et al.
+// 2023).
 #pragma once
 
 #include <array>
@@ -49,17 +50,17 @@ struct TimedPass {
 
 struct TimedLayer {
   TimedPass forward, backward, input_grad, weight_grad;
-  Bytes saved{0};        // kept on the GPU from forward to backward, per micro-batch, after the policy
-  Bytes offloaded{0};    // kept in host memory instead: leaves after forward, returns before backward
-  Bytes replayed{0};     // rebuilt during backward, alive only there
+  Bytes saved{0};      // kept on the GPU from forward to backward, per micro-batch, after the policy
+  Bytes offloaded{0};  // kept in host memory instead: leaves after forward, returns before backward
+  Bytes replayed{0};   // rebuilt during backward, alive only there
   Bytes workspace{0};
   Bytes boundary{0};
   bool moe = false;
 };
 
 // Which parts of a layer are recomputed and where the rest is kept. full: only the layer input is kept.
-// fp8: kept BF16/FP16 tensors are stored as E4M3 in 1 x 128 tiles with FP32 scales, (1 + 4/128) bytes per element, at the
-// price of one quantising and one restoring kernel. offload: kept tensors wait in host memory (k3-facts 2.4).
+// fp8: kept BF16/FP16 tensors are stored as E4M3 in 1 x 128 tiles with FP32 scales, (1 + 4/128) bytes per element, at
+// the price of one quantising and one restoring kernel. offload: kept tensors wait in host memory (k3-facts 2.4).
 struct RecomputePolicy {
   bool full = false;
   bool fp8 = false;
@@ -75,7 +76,7 @@ struct RecomputePolicy {
 struct TimingOptions {
   int tp = 1;
   bool tp_overlap = false;
-  bool side_stream = false;  // shared experts on their own stream
+  bool side_stream = false;    // shared experts on their own stream
   double compute_scale = 1.0;  // compute kernels share the SMs with communication all the time (overlapped pairs)
 };
 

@@ -1,5 +1,6 @@
 // Everything a step prediction needs besides the scenario: cost of kernels, cost of collectives, limits of the GPU and
 // the constants of the software stack. Owned by the caller; the prediction only reads it (thread-safe).
+// Source: engine-design sections 4 and 14; product-spec section 3.
 #pragma once
 
 #include <memory>

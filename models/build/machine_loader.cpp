@@ -1,3 +1,4 @@
+// Profiles by name, with a suggestion for an unknown one. Source: product-spec section 3 (cluster, software).
 #include "models/build/machine_loader.h"
 
 #include "models/config/data_files.h"

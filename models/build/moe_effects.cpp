@@ -1,3 +1,4 @@
+// Runs the dispatcher on keyed draws of the routing and averages the slowest rank. Source: k3-facts 3.3-3.7.
 #include "models/build/moe_effects.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What routing and dispatcher do to a step: ratios over the balanced layer, extra times, memory. Every MoE layer ends in
-// a combine that waits for the slowest expert-parallel rank, so a layer's pace is the mean over (layer, micro-batch)
+// What routing and dispatcher do to a step: ratios over the balanced layer, extra times, memory. Every MoE layer ends
+// in a combine that waits for the slowest expert-parallel rank, so a layer's pace is the mean over (layer, micro-batch)
 // draws of the slowest rank; the step model uses that mean for every instance ("max rank" surrogate of an unfolded EP
 // dimension). Draws are keyed by the scenario's seed: the same for any number of threads.
 // Source: k3-facts 3.3, 3.7; engine-design section 7 (ep: sampled skew unfolds). Valid for ep dividing the experts.

@@ -1,3 +1,4 @@
+// Matrices of a layer and their Newton-Schulz work: 5 (4 m^2 n + 2 m^3) FLOPs each, m <= n. Source: k3-facts 2.10.
 #include "models/build/muon_cost.h"
 
 #include <algorithm>
@@ -6,7 +7,9 @@ namespace k3sim {
 
 namespace {
 
-MuonMatrix matrix(std::int64_t count, std::int64_t a, std::int64_t b) { return {count, std::min(a, b), std::max(a, b)}; }
+MuonMatrix matrix(std::int64_t count, std::int64_t a, std::int64_t b) {
+  return {count, std::min(a, b), std::max(a, b)};
+}
 
 void add_heads(std::vector<MuonMatrix>& out, std::int64_t heads, std::int64_t dim, std::int64_t width, bool per_head) {
   out.push_back(per_head ? matrix(heads, dim, width) : matrix(1, heads * dim, width));

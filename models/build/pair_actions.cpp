@@ -1,3 +1,5 @@
+// Neighbouring forward and backward actions become overlapped pairs. Source: Megatron-Core combined 1F1B; k3-facts 2.2
+// (DualPipe-type pairing, which K3 itself does not use).
 #include "models/build/pair_actions.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Pairs a forward with the backward that follows it on the same rank, so that one micro-batch's expert communication
-// runs beside the other's computation (1F1B with all-to-all overlap). Only pairs of different micro-batches or stages are
-// formed; order and dependencies of everything else stay. Source: Megatron-Core combined 1F1B (overlap_moe_expert_
+// runs beside the other's computation (1F1B with all-to-all overlap). Only pairs of different micro-batches or stages
+// are formed; order and dependencies of everything else stay. Source: Megatron-Core combined 1F1B (overlap_moe_expert_
 // parallel_comm); DualPipe's overlapped chunk pair.
 #pragma once
 

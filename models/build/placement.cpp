@@ -1,3 +1,5 @@
+// Strides of process groups under Megatron's rank order. Source: Megatron-LM megatron/core/parallel_state.py
+// (RankGenerator).
 #include "models/build/placement.h"
 
 #include <algorithm>
@@ -32,7 +34,9 @@ Placement::Placement(const ParallelConfig& p, int gpus_per_node)
 
 namespace {
 using Axes = std::vector<std::pair<GroupKind, int>>;
-bool is_expert_axis(GroupKind k) { return k == GroupKind::etp || k == GroupKind::ep || k == GroupKind::expert_dp; }
+bool is_expert_axis(GroupKind k) {
+  return k == GroupKind::etp || k == GroupKind::ep || k == GroupKind::expert_dp;
+}
 
 int find_size(const Axes& axes, GroupKind kind) {
   for (const auto& [k, n] : axes)
@@ -50,7 +54,8 @@ int find_stride(const Axes& axes, GroupKind kind) {
 }
 }  // namespace
 
-// Parameters are replicated over dp x cp, so GroupKind::dp is the combined axis (cp and dp are neighbours in every order).
+// Parameters are replicated over dp x cp, so GroupKind::dp is the combined axis (cp and dp are neighbours in every
+// order).
 int Placement::size(GroupKind kind) const {
   if (kind == GroupKind::pp) return pp_;
   if (kind == GroupKind::dp) return dp_ * cp_;

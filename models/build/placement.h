@@ -19,7 +19,7 @@ struct GroupPlacement {
   int stride = 1;          // rank distance between neighbours of the group
   int ranks_per_node = 1;  // members on one node
   int nodes = 1;
-  int concurrent = 1;      // groups of this kind that share a node (and its NICs) at the same time
+  int concurrent = 1;  // groups of this kind that share a node (and its NICs) at the same time
 };
 
 class Placement {

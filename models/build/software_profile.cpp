@@ -1,3 +1,4 @@
+// Reads hardware_profiles/software/NAME.yaml; fields in software_profile.h. Source: hardware_profiles/README.md.
 #include "models/build/software_profile.h"
 
 #include "models/config/yaml_reader.h"

@@ -11,30 +11,30 @@ namespace k3sim {
 
 struct SoftwareProfile {
   std::string name = "default";
-  Time host_launch = Time::us(6);        // host time per kernel issued (framework operator), without graphs
-  Time host_action = Time::us(150);      // host time per schedule action (Python of one forward or backward call)
-  Time step_overhead = Time::ms(10);     // per step: data loader, loss reduction, optimizer set-up
-  int fusion = 1;                        // SplitConfig::fusion
+  Time host_launch = Time::us(6);     // host time per kernel issued (framework operator), without graphs
+  Time host_action = Time::us(150);   // host time per schedule action (Python of one forward or backward call)
+  Time step_overhead = Time::ms(10);  // per step: data loader, loss reduction, optimizer set-up
+  int fusion = 1;                     // SplitConfig::fusion
   bool flash_attention = true;
   bool dropout = false;
-  double matmul_efficiency = 1.0;        // in-training GEMM rate over the isolated, short-run calibration
-  double attention_efficiency = 1.0;     // kernel generation: attention rate over the profile's curve
-  double memory_efficiency = 1.0;        // in-training bandwidth of memory-bound kernels over isolated
-  double comm_efficiency = 1.0;          // collectives beside compute over stand-alone
-  double compute_slowdown = 1.0;         // compute beside communication (SMs and HBM taken), >= 1
-  double ep_efficiency = 1.0;            // expert dispatch and combine in training over stand-alone
-  int ep_sms = 20;                       // SMs held by overlapped expert communication (DeepEP v1: 20)
-  bool tp_overlap = false;               // ring-exchange overlap available
+  double matmul_efficiency = 1.0;     // in-training GEMM rate over the isolated, short-run calibration
+  double attention_efficiency = 1.0;  // kernel generation: attention rate over the profile's curve
+  double memory_efficiency = 1.0;     // in-training bandwidth of memory-bound kernels over isolated
+  double comm_efficiency = 1.0;       // collectives beside compute over stand-alone
+  double compute_slowdown = 1.0;      // compute beside communication (SMs and HBM taken), >= 1
+  double ep_efficiency = 1.0;         // expert dispatch and combine in training over stand-alone
+  int ep_sms = 20;                    // SMs held by overlapped expert communication (DeepEP v1: 20)
+  bool tp_overlap = false;            // ring-exchange overlap available
   bool grad_reduce_overlap = true;
   bool param_gather_overlap = true;
   bool p2p_overlap = true;
   bool ep_overlap = false;
-  bool host_sync_per_moe_layer = true;   // dynamic row counts are read back by the host
-  Bytes bucket = Bytes(160'000'000);     // gradient bucket
+  bool host_sync_per_moe_layer = true;          // dynamic row counts are read back by the host
+  Bytes bucket = Bytes(160'000'000);            // gradient bucket
   Bytes context_memory = Bytes::mib(700);       // CUDA context and modules
   Bytes communicator_memory = Bytes::mib(400);  // NCCL buffers per communicator with more than one rank
   Bytes workspace_memory = Bytes::mib(256);     // cuBLAS and kernel workspaces
-  double fragmentation = 0.04;           // reserved over allocated - 1, until the allocator is emulated
+  double fragmentation = 0.04;                  // reserved over allocated - 1, until the allocator is emulated
 };
 
 SoftwareProfile load_software_profile(const std::string& path);

@@ -1,3 +1,4 @@
+// Scenario -> per-rank sizes of the layer programs. Source: program.h (SplitConfig).
 #include "models/build/split_config.h"
 
 #include "sim/base/error.h"
@@ -8,9 +9,11 @@ namespace k3sim {
 Dtype linear_dtype(const PrecisionConfig& precision) {
   for (Dtype d : {Dtype::bf16, Dtype::fp16, Dtype::fp32, Dtype::fp8, Dtype::fp8_block, Dtype::mxfp8, Dtype::nvfp4})
     if (precision.compute == to_string(d)) return d;
-  throw ConfigError({Problem{{}, "precision.compute", "unknown precision '" + precision.compute + "'",
-                             did_you_mean(precision.compute, {"bf16", "fp16", "fp32", "fp8", "fp8_block", "mxfp8",
-                                                              "nvfp4"})}});
+  throw ConfigError(
+      {Problem{{},
+               "precision.compute",
+               "unknown precision '" + precision.compute + "'",
+               did_you_mean(precision.compute, {"bf16", "fp16", "fp32", "fp8", "fp8_block", "mxfp8", "nvfp4"})}});
 }
 
 SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software) {

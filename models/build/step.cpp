@@ -1,3 +1,5 @@
+// Runs plan, graph, evaluator, breakdown and memory, and sums up. Source: product-spec section 4 (definitions of MFU,
+// HFU and the summary keys); engine-design section 14 (error bars from held-out residuals).
 #include "models/build/step.h"
 
 #include "models/build/pair_actions.h"
@@ -16,10 +18,10 @@ namespace {
 
 struct CostAudit {
   Provenance worst_tier = Provenance::measured;
-  double seconds = 0, weak_seconds = 0;                 // weak: datasheet or assumed
-  std::array<double, kKernelFamilies> family_seconds{}; // for the error bar
+  double seconds = 0, weak_seconds = 0;                  // weak: datasheet or assumed
+  std::array<double, kKernelFamilies> family_seconds{};  // for the error bar
   std::array<double, kKernelFamilies> family_p95{};
-  double matrix_flops = 0;                              // executed by one rank of every stage
+  double matrix_flops = 0;  // executed by one rank of every stage
   std::string missing;
 };
 
@@ -96,7 +98,8 @@ void summarize_rates(StepSummary& s, const StepPlan& plan, const Machine& machin
   s.mfu_pct = 100.0 * s.model_tflops_per_gpu * kTera / peak;
   // One rank of every stage was audited; all its replicas execute the same.
   s.hfu_pct = 100.0 * audit.matrix_flops / static_cast<double>(plan.placement->pp()) / step / peak;
-  const double price = sc.cluster.price_per_gpu_hour > 0 ? sc.cluster.price_per_gpu_hour : machine.gpu.price_per_gpu_hour;
+  const double price =
+      sc.cluster.price_per_gpu_hour > 0 ? sc.cluster.price_per_gpu_hour : machine.gpu.price_per_gpu_hour;
   s.cost_usd_per_step = price * gpus * step / 3600.0;
 }
 

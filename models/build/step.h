@@ -19,23 +19,23 @@ namespace k3sim {
 
 struct StepOptions {
   StepGraphOptions graph;
-  bool allow_assumed = false;   // accept kernels and collectives without any calibration
-  bool keep_graph = false;      // keep plan, graph and times for traces and reports
-  StepReuse reuse;              // pieces of earlier plans (step_plan.h)
+  bool allow_assumed = false;  // accept kernels and collectives without any calibration
+  bool keep_graph = false;     // keep plan, graph and times for traces and reports
+  StepReuse reuse;             // pieces of earlier plans (step_plan.h)
 };
 
 struct StepSummary {
   Time step, step_p95;
   double tokens_per_s_per_gpu = 0, model_tflops_per_gpu = 0, mfu_pct = 0, hfu_pct = 0;
-  double bubble_pct = 0, assumed_pct = 0;        // share of the step that rests on assumed or datasheet costs
-  RankBreakdown mean;                            // mean over pipeline ranks
+  double bubble_pct = 0, assumed_pct = 0;  // share of the step that rests on assumed or datasheet costs
+  RankBreakdown mean;                      // mean over pipeline ranks
   Bytes peak_allocated, peak_reserved, capacity, short_by;
   int worst_memory_rank = 0;
   bool fits = true;
   double cost_usd_per_step = 0;
   Provenance provenance = Provenance::measured;
   std::uint64_t fingerprint = 0;
-  std::vector<std::string> folded;               // dimensions represented by one rank
+  std::vector<std::string> folded;  // dimensions represented by one rank
 };
 
 struct StepPrediction {

@@ -1,3 +1,4 @@
+// Layer passes -> tasks on the lanes of one rank. Source: engine-design section 4 (streams are FIFOs, the host issues).
 #include "models/build/step_emitter.h"
 
 #include <algorithm>

@@ -18,19 +18,19 @@ inline constexpr TaskId kNoTask{};
 struct PassStep {
   const TimedPass* pass = nullptr;
   int chunk = -1, part = -1;
-  TaskId gather;                     // parameters must be there before the first item
-  TaskId onload;                     // offloaded tensors must be back before the first item
-  Time contention;                   // added compute time because parameter traffic runs beside it
-  bool last_gradient = false;        // weight gradients of the part are complete after this pass
+  TaskId gather;               // parameters must be there before the first item
+  TaskId onload;               // offloaded tensors must be back before the first item
+  Time contention;             // added compute time because parameter traffic runs beside it
+  bool last_gradient = false;  // weight gradients of the part are complete after this pass
 };
 
 struct PassWalk {
   std::vector<PassStep> steps;
   std::size_t step = 0, item = 0;
-  std::vector<TaskId> ids;           // tasks of the current pass
-  std::vector<TaskId> entry;         // what the current pass waits for
+  std::vector<TaskId> ids;    // tasks of the current pass
+  std::vector<TaskId> entry;  // what the current pass waits for
   TaskId first, tail, last_compute, last_input, last_weight;
-  std::int64_t launches = 0;         // of the current pass so far
+  std::int64_t launches = 0;  // of the current pass so far
   bool done() const { return step == steps.size(); }
 };
 
@@ -65,7 +65,7 @@ class RankEmitter {
   };
   std::vector<Collective> collectives;
   bool rendezvous = false;
-  Time host_action{};                // added to the first pass of an action
+  Time host_action{};  // added to the first pass of an action
 
  private:
   bool emit_next(PassWalk& walk);

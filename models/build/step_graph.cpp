@@ -1,3 +1,5 @@
+// One step as tasks: schedule actions, transfers, parameter and gradient traffic, optimizer. Source: engine-design
+// sections 1, 4, 7; Megatron-LM distributed optimizer (buckets), ZeRO-3 prefetch of one layer.
 #include "models/build/step_graph.h"
 
 #include <algorithm>
@@ -13,8 +15,8 @@ namespace k3sim {
 namespace {
 
 constexpr std::array<const char*, kStepTasks> kStepTaskNames{
-    "forward", "backward", "weight_grad", "recompute", "tp_comm", "cp_comm", "ep_comm", "transfer", "param_gather",
-    "grad_reduce", "optimizer", "host", "barrier", "rendezvous", "offload", "onload"};
+    "forward",      "backward",    "weight_grad", "recompute", "tp_comm", "cp_comm",    "ep_comm", "transfer",
+    "param_gather", "grad_reduce", "optimizer",   "host",      "barrier", "rendezvous", "offload", "onload"};
 
 // First and last tasks of every (direction, stage, micro-batch, replica).
 struct Endpoints {
@@ -22,7 +24,9 @@ struct Endpoints {
   std::size_t stages = 0, microbatches = 0, replicas = 0;
   std::size_t at(int direction, int stage, int mb, int replica) const {
     return ((static_cast<std::size_t>(direction) * stages + static_cast<std::size_t>(stage)) * microbatches +
-            static_cast<std::size_t>(mb)) * replicas + static_cast<std::size_t>(replica);
+            static_cast<std::size_t>(mb)) *
+               replicas +
+           static_cast<std::size_t>(replica);
   }
 };
 
@@ -31,7 +35,10 @@ constexpr std::size_t kPrefetchLayers = 2;
 class StepBuilder {
  public:
   StepBuilder(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options)
-      : plan_(plan), machine_(machine), options_(options), data_parallel_(plan, machine),
+      : plan_(plan),
+        machine_(machine),
+        options_(options),
+        data_parallel_(plan, machine),
         emitter_(builder_, machine, graph_, options.detail) {
     graph_.detail = options.detail;
     choose_replicas();
@@ -67,7 +74,7 @@ class StepBuilder {
 
  private:
   struct RankState {
-    std::vector<TaskId> first_gather;   // by chunk part order: task that gathers the part's parameters, kNoTask: none
+    std::vector<TaskId> first_gather;  // by chunk part order: task that gathers the part's parameters, kNoTask: none
     std::map<int, std::size_t> last_gradient_action;
     std::vector<std::pair<ParameterCount, TaskId>> unreduced;  // waiting for the end of the rank's work
     ParameterCount bucket;
@@ -111,12 +118,12 @@ class StepBuilder {
     for (int i = 0; i < n; ++i) {
       const int part = forward ? i : n - 1 - i;
       const TimedLayer& t = *chunk.parts[static_cast<std::size_t>(part)].timed;
-      const TimedPass& pass = forward ? t.forward
-                              : a.kind == ActionKind::kBackward ? t.backward
+      const TimedPass& pass = forward                            ? t.forward
+                              : a.kind == ActionKind::kBackward  ? t.backward
                               : a.kind == ActionKind::kInputGrad ? t.input_grad
                                                                  : t.weight_grad;
-      walk.steps.push_back({&pass, chunk_index, part, kNoTask, kNoTask, Time(),
-                            last_gradient && yields_weight_grad(a.kind)});
+      walk.steps.push_back(
+          {&pass, chunk_index, part, kNoTask, kNoTask, Time(), last_gradient && yields_weight_grad(a.kind)});
     }
     attach_gathers(walk, a, chunk, state);
     if (yields_weight_grad(a.kind) && plan_.scenario.overlap.grad_reduce)
@@ -147,8 +154,8 @@ class StepBuilder {
     if (ahead < walk.steps.size()) emitter_.depend(walk.tail, walk.steps[ahead].onload);
     const bool forward = !step.pass->items.empty() && step.pass->items.front().pass == Pass::forward &&
                          !step.pass->items.front().recompute;
-    const Bytes bytes = plan_.chunks[static_cast<std::size_t>(step.chunk)]
-                            .parts[static_cast<std::size_t>(step.part)].timed->offloaded;
+    const Bytes bytes =
+        plan_.chunks[static_cast<std::size_t>(step.chunk)].parts[static_cast<std::size_t>(step.part)].timed->offloaded;
     if (!forward || bytes == Bytes(0)) return;
     const TaskId task =
         emitter_.add(StreamRole::offload, StepTask::offload, bytes / machine_.gpu.host_link, offload_label_);
@@ -177,9 +184,7 @@ class StepBuilder {
   }
 
   // Communication that runs beside compute takes SMs and bandwidth from it for as long as it lasts.
-  Time contention(Time communication) const {
-    return scale(communication, machine_.software.compute_slowdown - 1.0);
-  }
+  Time contention(Time communication) const { return scale(communication, machine_.software.compute_slowdown - 1.0); }
 
   std::size_t gather_key(int stage, int part) const {
     return static_cast<std::size_t>(stage) * kMaxParts + static_cast<std::size_t>(part);
@@ -302,8 +307,7 @@ class StepBuilder {
     std::vector<TaskId> done = state.reductions;
     if (state.last_compute != kNoTask) done.push_back(state.last_compute);
     rank_done_.push_back(std::move(done));
-    rank_streams_.push_back(
-        {emitter_.stream(StreamRole::compute), emitter_.stream(StreamRole::param_gather)});
+    rank_streams_.push_back({emitter_.stream(StreamRole::compute), emitter_.stream(StreamRole::param_gather)});
   }
 
   void connect_stages() {
@@ -341,8 +345,8 @@ class StepBuilder {
                                         data_parallel_.norm_all_reduce(), barrier_label_);
     for (const std::vector<TaskId>& done : rank_done_)
       for (TaskId t : done) builder_.depend(t, barrier);
-    const TaskId end = builder_.add(global, static_cast<TaskKind>(StepTask::host), machine_.software.step_overhead,
-                                    overhead_label_);
+    const TaskId end =
+        builder_.add(global, static_cast<TaskKind>(StepTask::host), machine_.software.step_overhead, overhead_label_);
     std::size_t i = 0;
     for (int rank = 0; rank < plan_.schedule.ranks; ++rank) {
       const auto [update, gather] = update_times(rank);
@@ -388,7 +392,9 @@ class StepBuilder {
 
 }  // namespace
 
-const char* to_string(StepTask t) { return kStepTaskNames[static_cast<std::size_t>(t)]; }
+const char* to_string(StepTask t) {
+  return kStepTaskNames[static_cast<std::size_t>(t)];
+}
 
 StepGraph build_step_graph(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options) {
   return std::move(StepBuilder(plan, machine, options)).build();

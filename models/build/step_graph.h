@@ -17,14 +17,40 @@
 namespace k3sim {
 
 enum class StepTask : TaskKind {
-  forward, backward, weight_grad, recompute, tp_comm, cp_comm, ep_comm, transfer, param_gather, grad_reduce, optimizer,
-  host, barrier, rendezvous, offload, onload
+  forward,
+  backward,
+  weight_grad,
+  recompute,
+  tp_comm,
+  cp_comm,
+  ep_comm,
+  transfer,
+  param_gather,
+  grad_reduce,
+  optimizer,
+  host,
+  barrier,
+  rendezvous,
+  offload,
+  onload
 };
 constexpr int kStepTasks = 16;
 const char* to_string(StepTask t);
 
 enum class StreamRole : std::uint8_t {
-  compute, side, tp_comm, cp_comm, ep_comm, send_forward, send_backward, param_gather, grad_reduce, host, offload, onload, global
+  compute,
+  side,
+  tp_comm,
+  cp_comm,
+  ep_comm,
+  send_forward,
+  send_backward,
+  param_gather,
+  grad_reduce,
+  host,
+  offload,
+  onload,
+  global
 };
 constexpr int kRankStreams = 12;  // all but global
 
@@ -41,7 +67,7 @@ struct ActionSpan {
 
 struct TaskLabel {
   const char* name = "";
-  const TimedPass* pass = nullptr;   // null for tasks outside layers
+  const TimedPass* pass = nullptr;  // null for tasks outside layers
   std::int32_t chunk = -1, part = -1;
 };
 

@@ -1,3 +1,5 @@
+// Resolves degrees, makes the schedule and cuts the model into chunks. Source: Megatron-LM pipeline layout rules;
+// balanced_cut is the linear partition problem by dynamic programming.
 #include "models/build/step_plan.h"
 
 #include <fmt/format.h>
@@ -19,8 +21,8 @@ void resolve_degrees(StepPlan& plan) {
   const int model_parallel = p.tp * p.pp * p.cp;
   if (p.dp == 0) p.dp = s.cluster.gpus() / std::max(1, model_parallel);
   if (p.dp < 1 || model_parallel * p.dp != s.cluster.gpus())
-    throw ConfigError(fmt::format("tp {} x pp {} x cp {} x dp {} = {} does not equal the cluster's {} GPUs", p.tp,
-                                  p.pp, p.cp, p.dp, model_parallel * p.dp, s.cluster.gpus()),
+    throw ConfigError(fmt::format("tp {} x pp {} x cp {} x dp {} = {} does not equal the cluster's {} GPUs", p.tp, p.pp,
+                                  p.cp, p.dp, model_parallel * p.dp, s.cluster.gpus()),
                       "parallel");
   const BatchConfig& b = s.batch;
   plan.global_sequences = b.global_sequences > 0 ? b.global_sequences : b.global_tokens / b.sequence;
@@ -39,8 +41,9 @@ class Planner {
     resolve_degrees(plan_);
     plan_.placement = std::make_unique<Placement>(plan_.scenario.parallel, plan_.scenario.cluster.gpus_per_node);
     plan_.comm = std::make_unique<CommCoster>(machine_, plan_.scenario, *plan_.placement);
-    plan_.layers = reuse.layers ? reuse.layers
-                                : std::make_shared<const LayerSet>(plan_.scenario, machine_, *plan_.placement, *plan_.comm);
+    plan_.layers = reuse.layers
+                       ? reuse.layers
+                       : std::make_shared<const LayerSet>(plan_.scenario, machine_, *plan_.placement, *plan_.comm);
     plan_.split = plan_.layers->split();
   }
 
@@ -49,8 +52,8 @@ class Planner {
       plan_.schedule = *reuse.schedule;
     else
       plan_.schedule = make_plan_schedule(plan_.scenario, plan_.microbatches);
-    plan_.chunks = reuse.chunks ? *reuse.chunks
-                                : cut_chunks(plan_.scenario, *plan_.layers, plan_.schedule.stages_per_chain());
+    plan_.chunks =
+        reuse.chunks ? *reuse.chunks : cut_chunks(plan_.scenario, *plan_.layers, plan_.schedule.stages_per_chain());
     return std::move(plan_);
   }
 

@@ -14,22 +14,22 @@
 namespace k3sim {
 
 struct StepPlan {
-  Scenario scenario;                  // dp resolved
+  Scenario scenario;  // dp resolved
   std::unique_ptr<Placement> placement;
   std::unique_ptr<CommCoster> comm;
   SplitConfig split;
-  std::int64_t microbatches = 0;      // per data-parallel replica
+  std::int64_t microbatches = 0;  // per data-parallel replica
   std::int64_t global_sequences = 0;
   std::shared_ptr<const LayerSet> layers;  // storage behind ChunkPart::timed
-  std::vector<Chunk> chunks;          // in model order
+  std::vector<Chunk> chunks;               // in model order
   Schedule schedule;
 };
 
 // Pieces of another plan that a search makes once; each must come from a scenario that agrees in what it depends on.
 struct StepReuse {
-  std::shared_ptr<const LayerSet> layers = {};              // model, split, groups and policies
-  std::shared_ptr<const std::vector<Chunk>> chunks = {};    // also pp x vpp and recompute shares; points into `layers`
-  std::shared_ptr<const Schedule> schedule = {};            // schedule, pp, vpp, micro-batches, overlap_ep
+  std::shared_ptr<const LayerSet> layers = {};            // model, split, groups and policies
+  std::shared_ptr<const std::vector<Chunk>> chunks = {};  // also pp x vpp and recompute shares; points into `layers`
+  std::shared_ptr<const Schedule> schedule = {};          // schedule, pp, vpp, micro-batches, overlap_ep
 };
 // Throws ConfigError when the layout is impossible (message names the numbers).
 StepPlan make_step_plan(const Scenario& scenario, const Machine& machine, const StepReuse& reuse = {});

@@ -1,6 +1,6 @@
 // One training step to predict: model, cluster, parallel layout, batch, schedule and policies, as read from scenario.yaml
 // (product spec section 3). Plain data; defaults here are the documented defaults. The loader (scenario_loader.h)
-// fills and checks it from one field table, from which `k3sim schema` is generated as well.
+// fills and checks it from one field table, from which `k3sim schema` is generated as well. Source: product-spec section 3.
 #pragma once
 
 #include <cstdint>

@@ -14,21 +14,23 @@ namespace k3sim {
 
 // From best to worst; a result carries the worst tier that went into it.
 enum class Provenance : std::uint8_t {
-  measured,      // inside a measured table of this GPU
-  fitted,        // curve fitted to measurements of this GPU, inside their range
-  boundary,      // held at the edge of the measured range
-  borrowed,      // transferred from another GPU or kernel by a stated rule
-  datasheet,     // peak rates and a generic utilisation only
-  assumed,       // nothing to anchor on; allowed explicitly
+  measured,   // inside a measured table of this GPU
+  fitted,     // curve fitted to measurements of this GPU, inside their range
+  boundary,   // held at the edge of the measured range
+  borrowed,   // transferred from another GPU or kernel by a stated rule
+  datasheet,  // peak rates and a generic utilisation only
+  assumed,    // nothing to anchor on; allowed explicitly
   missing
 };
 const char* to_string(Provenance p);
-constexpr Provenance worst(Provenance a, Provenance b) { return a > b ? a : b; }
+constexpr Provenance worst(Provenance a, Provenance b) {
+  return a > b ? a : b;
+}
 
 struct KernelTime {
-  Time time;                 // GPU execution, including the device-side launch latency, without host cost
+  Time time;  // GPU execution, including the device-side launch latency, without host cost
   Provenance provenance = Provenance::missing;
-  double p95_ratio = 1.0;    // 95th percentile of measured / predicted over held-out shapes of the family
+  double p95_ratio = 1.0;  // 95th percentile of measured / predicted over held-out shapes of the family
 };
 
 class CostModel {

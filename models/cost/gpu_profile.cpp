@@ -35,7 +35,7 @@ void read_limits(const YamlNode& root, GpuProfile& p) {
   d.read("fp8_dense", l.fp8_dense);
   d.require("hbm", l.hbm);
   d.require("usable_memory", l.usable_memory);
-  d.child("tdp_watt").accept_all();
+  d.read("tdp_watt", p.tdp_watt);
   root.require("price_per_gpu_hour", l.price_per_gpu_hour);
   if (l.sm_count < 1) d.child("sm_count").problem("must be at least 1");
   const YamlNode host = root.child("host_link");
@@ -91,21 +91,13 @@ CostCurve read_curve(const YamlNode& node) {
   return c;
 }
 
-void borrow_curves(const YamlNode& node, GpuProfile& p) {
+void read_borrow(const YamlNode& node, Borrow& b) {
   if (!node.present()) return;
-  TransferRule rule;
-  std::string from;
-  node.require("from", from);
-  node.read("compute", rule.compute);
-  node.read("memory", rule.memory);
-  node.read("clock", rule.clock);
-  node.read("note", rule.note);
-  if (from.empty()) return;
-  const GpuProfile base = load_gpu_profile(from);
-  rule.from = from;
-  rule.sm_ratio = static_cast<double>(p.limits.sm_count) / base.limits.sm_count;
-  for (const auto& [name, curve] : base.curves)
-    if (p.curves.count(name) == 0) p.curves[name] = transfer_curve(curve, rule);
+  node.require("from", b.from);
+  node.read("compute", b.compute);
+  node.read("memory", b.memory);
+  node.read("clock", b.clock);
+  node.read("note", b.note);
 }
 
 }  // namespace
@@ -121,6 +113,16 @@ GpuLimits gpu_limits(const GpuProfile& profile) { return profile.limits; }
 
 std::vector<std::string> known_gpu_profiles() { return known_names(kFolder); }
 
+void inherit_curves(GpuProfile& p) {
+  if (p.borrow.from.empty()) return;
+  const GpuProfile base = load_gpu_profile(p.borrow.from);
+  for (const auto& [name, curve] : base.curves) {
+    if (p.curves.count(name) != 0 || name.rfind("copy_", 0) == 0) continue;
+    p.curves[name] = transfer_curve(curve, p.borrow, p.limits.sm_count);
+    p.curves[name].inherited = true;
+  }
+}
+
 GpuProfile load_gpu_profile(const std::string& name) {
   YamlDocument doc = YamlDocument::load(profile_file(name));
   const YamlNode root = doc.root();
@@ -134,13 +136,14 @@ GpuProfile load_gpu_profile(const std::string& name) {
   }
   root.read("architecture", p.architecture);
   root.require("collectives", p.collectives);
-  root.child("source").accept_all();
+  root.read("source", p.source);
   root.child("fit").accept_all();
   read_limits(root, p);
   read_overheads(root, p);
   for (const YamlNode& c : root.child("curves").entries()) p.curves[c.name()] = read_curve(c);
-  borrow_curves(root.child("borrow"), p);
+  read_borrow(root.child("borrow"), p.borrow);
   doc.finish();
+  inherit_curves(p);
   return p;
 }
 

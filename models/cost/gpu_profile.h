@@ -55,8 +55,16 @@ struct CostCurve {
   double work_min = 0, work_max = 0;           // span of kernel_work() over them; 0: unknown
   double median_error = 0, p90_error = 0;      // held-out shape families, relative
   double p95_ratio = 1.4;                      // measured over predicted, 95th percentile, held out
+  bool inherited = false;                      // borrowed from another profile, not written in this one's file
   std::string note;                            // origin: file, date, conditions or the rule of transfer
   double at(const std::string& name) const;    // throws ConfigError naming the form and the coefficient
+};
+
+// Where curves that a profile lacks come from; ratios of this GPU over that one (transfer.h).
+struct Borrow {
+  std::string from;  // empty: nothing is borrowed
+  double compute = 1, memory = 1, clock = 1;
+  std::string note;
 };
 
 struct GpuProfile {
@@ -68,6 +76,9 @@ struct GpuProfile {
   OverlapSlowdown slowdown;
   std::string kda = "fla";              // which KDA forward kernel: fla or flash_kda (backward is always FLA's)
   std::string attention = "cudnn";      // which softmax attention kernel: cudnn or fa2
+  Borrow borrow;
+  std::string source;       // of the datasheet values
+  double tdp_watt = 0;
   std::map<std::string, CostCurve> curves;
 };
 
@@ -79,6 +90,9 @@ GpuLimits gpu_limits(const GpuProfile& profile);
 // Reads NAME from hardware_profiles/gpu, or a file when `name` ends with .yaml. Throws ConfigError.
 GpuProfile load_gpu_profile(const std::string& name);
 std::vector<std::string> known_gpu_profiles();
+
+// Fills in the curves that the profile lacks from profile.borrow; they are marked as inherited.
+void inherit_curves(GpuProfile& profile);
 
 struct CostOptions {
   std::string kda;        // overrides GpuProfile::kda when not empty

@@ -1,4 +1,5 @@
-// Source: transfer.h. Valid within a GPU generation; across generations the result is an estimate only.
+// Coefficients are told apart by their prefix, see transfer.h (source and validity there). Copies over the host link
+// (copy_h2d and its like) belong to the node, not to HBM: their curves have no place in a profile that borrows.
 #include "models/cost/transfer.h"
 
 #include <fmt/format.h>
@@ -9,12 +10,12 @@ namespace {
 
 bool starts_with(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
 
-// Residuals of a borrowed curve are not known; what other GPUs showed after such transfers is added to them.
+// Residuals of a borrowed curve are not known: the spread of the original one is widened by 10 %.
 constexpr double kBorrowedSpread = 1.1;
 
 }  // namespace
 
-CostCurve transfer_curve(const CostCurve& curve, const TransferRule& rule) {
+CostCurve transfer_curve(const CostCurve& curve, const Borrow& rule, int sm_count) {
   CostCurve out = curve;
   out.provenance = worst(curve.provenance, Provenance::borrowed);
   out.p95_ratio = curve.p95_ratio * kBorrowedSpread;
@@ -24,7 +25,7 @@ CostCurve transfer_curve(const CostCurve& curve, const TransferRule& rule) {
     if (starts_with(name, "rate_")) value *= rule.compute;
     if (starts_with(name, "bw_")) value *= rule.memory;
     if (starts_with(name, "sm_")) value /= rule.clock;
-    if (name == "sms") value *= rule.sm_ratio;
+    if (name == "sms") value = sm_count;
   }
   return out;
 }

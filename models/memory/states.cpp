@@ -1,3 +1,4 @@
+// Bytes of weights, gradients and optimizer states under a ZeRO stage. Source: Rajbhandari et al. 2020; k3-facts 2.3.
 #include "models/memory/states.h"
 
 namespace k3sim {

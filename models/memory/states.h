@@ -1,7 +1,7 @@
 // Bytes of weights, gradients and optimizer states that one rank holds.
 //   zero 0: all of each; 1: optimizer states / shards; 2: gradients too; 3: weights too
-// Dense parameters are sharded over dp x cp, routed experts over expert-dp (k3-facts, requirement "expert-DP is not DP").
-// Gradient shards in CPU memory (pipeline ZeRO-2, k3-facts 2.3): the GPU keeps two model-chunk-sized buffers.
+// Dense parameters are sharded over dp x cp, routed experts over expert-dp (k3-facts, requirement "expert-DP is not
+// DP"). Gradient shards in CPU memory (pipeline ZeRO-2, k3-facts 2.3): the GPU keeps two model-chunk-sized buffers.
 // Source: Rajbhandari et al. 2020 (ZeRO), Megatron-LM distributed optimizer.
 #pragma once
 
@@ -11,15 +11,15 @@
 namespace k3sim {
 
 struct StateBytes {
-  Bytes weights, gradients, optimizer;  // on the GPU
-  Bytes host_optimizer, host_gradients; // in host memory
+  Bytes weights, gradients, optimizer;   // on the GPU
+  Bytes host_optimizer, host_gradients;  // in host memory
   Bytes gpu() const { return weights + gradients + optimizer; }
 };
 
 struct StateShape {
-  ParameterCount parameters;            // of all chunks of the rank
-  ParameterCount largest_chunk;         // for chunk-sized gradient buffers
-  ParameterCount largest_layer;         // zero 3 gathers two layers at a time
+  ParameterCount parameters;     // of all chunks of the rank
+  ParameterCount largest_chunk;  // for chunk-sized gradient buffers
+  ParameterCount largest_layer;  // zero 3 gathers two layers at a time
   std::int64_t dense_shards = 1, expert_shards = 1;
 };
 

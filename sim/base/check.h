@@ -20,7 +20,7 @@ class InternalError : public std::logic_error {
 
 }  // namespace k3sim
 
-#define CS_CHECK(cond, ...)                                                                           \
-  do {                                                                                                \
-    if (!(cond)) ::k3sim::check_failed(__FILE__, __LINE__, #cond, ::fmt::format(__VA_ARGS__));        \
+#define CS_CHECK(cond, ...)                                                                    \
+  do {                                                                                         \
+    if (!(cond)) ::k3sim::check_failed(__FILE__, __LINE__, #cond, ::fmt::format(__VA_ARGS__)); \
   } while (false)

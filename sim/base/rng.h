@@ -1,5 +1,6 @@
-// Counter-based random numbers keyed by (seed, purpose, entity, index): no hidden state, so adding one draw never shifts
-// another, and results do not depend on threads or order. Built on the splitmix64 finaliser (Steele, Lea, Flood 2014).
+// Counter-based random numbers keyed by (seed, purpose, entity, index): no hidden state, so adding one draw never
+// shifts another, and results do not depend on threads or order. Built on the splitmix64 finaliser (Steele, Lea, Flood
+// 2014).
 #pragma once
 
 #include <cmath>

@@ -6,7 +6,9 @@
 namespace k3sim {
 
 namespace {
-int lower(char c) { return std::tolower(static_cast<unsigned char>(c)); }
+int lower(char c) {
+  return std::tolower(static_cast<unsigned char>(c));
+}
 }  // namespace
 
 int edit_distance(std::string_view a, std::string_view b) {

@@ -32,8 +32,8 @@ struct Options {
 using Rows = std::vector<const ValidationRow*>;
 
 nlohmann::ordered_json to_json(const ValidationRow& r) {
-  nlohmann::ordered_json j{{"id", r.id}, {"group", r.group}, {"tier", r.tier}, {"family", r.family}, {"kind", r.kind},
-                           {"status", r.status}, {"reason", r.reason}, {"metric", r.metric}};
+  nlohmann::ordered_json j{{"id", r.id},     {"group", r.group},   {"tier", r.tier},     {"family", r.family},
+                           {"kind", r.kind}, {"status", r.status}, {"reason", r.reason}, {"metric", r.metric}};
   const bool done = r.status == "predicted";
   j["measured"] = done ? nlohmann::ordered_json(r.measured) : nullptr;
   j["predicted"] = done ? nlohmann::ordered_json(r.predicted) : nullptr;
@@ -43,8 +43,12 @@ nlohmann::ordered_json to_json(const ValidationRow& r) {
 }
 
 nlohmann::ordered_json to_json(const ErrorSummary& s) {
-  return {{"predicted", s.predicted}, {"skipped", s.skipped}, {"median_abs_error_pct", s.median_abs},
-          {"p90_abs_error_pct", s.p90_abs}, {"mean_abs_error_pct", s.mean_abs}, {"bias_pct", s.bias}};
+  return {{"predicted", s.predicted},
+          {"skipped", s.skipped},
+          {"median_abs_error_pct", s.median_abs},
+          {"p90_abs_error_pct", s.p90_abs},
+          {"mean_abs_error_pct", s.mean_abs},
+          {"bias_pct", s.bias}};
 }
 
 void print_groups(std::ostream& out, const Rows& rows, const std::string& title,

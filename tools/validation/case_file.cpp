@@ -6,7 +6,9 @@ namespace k3sim {
 
 namespace {
 
-bool there(const YamlNode& n) { return n.present() && n.kind() != YamlNode::Kind::null; }
+bool there(const YamlNode& n) {
+  return n.present() && n.kind() != YamlNode::Kind::null;
+}
 
 template <class T>
 void get(const YamlNode& map, const char* name, T& out) {

@@ -28,8 +28,8 @@ struct CaseParallel {
 
 struct CaseMeasured {
   std::optional<double> step_time_s, tokens_per_s_per_gpu, tokens_per_s_total, model_tflops_per_gpu,
-      hardware_tflops_per_gpu, mfu_pct, hfu_pct, mfu_peak_tflops, samples_per_s, samples_per_s_per_gpu,
-      peak_memory_gib, peak_reserved_gib, iteration_ms, layer_forward_ms, gpu_hours, activation_gib;
+      hardware_tflops_per_gpu, mfu_pct, hfu_pct, mfu_peak_tflops, samples_per_s, samples_per_s_per_gpu, peak_memory_gib,
+      peak_reserved_gib, iteration_ms, layer_forward_ms, gpu_hours, activation_gib;
   std::string memory_kind;
 };
 

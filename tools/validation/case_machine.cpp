@@ -14,10 +14,19 @@ std::string gpu_profile_name(const std::string& printed) {
   };
   // Longest texts first: a plain prefix match decides.
   constexpr Alias kAliases[] = {
-      {"H100-SXM5-96GB", "h100_sxm_96_hbm2e"}, {"H100-SXM5-80GB", "h100_sxm"}, {"H200-SXM", "h200_sxm"},
-      {"H800-SXM", "h800_sxm"}, {"A100-SXM4-40GB or", "a100_sxm_80"}, {"A100-SXM4-80GB", "a100_sxm_80"},
-      {"A100-SXM4-40GB", "a100_sxm_40"}, {"A800-SXM-80GB", "a800_sxm_80"}, {"A100-PCIe-80GB", "a100_pcie_80"},
-      {"B200-SXM", "b200_sxm"}, {"GB200", "gb200"}, {"GB300", "gb300"}, {"H20", "h20"},
+      {"H100-SXM5-96GB", "h100_sxm_96_hbm2e"},
+      {"H100-SXM5-80GB", "h100_sxm"},
+      {"H200-SXM", "h200_sxm"},
+      {"H800-SXM", "h800_sxm"},
+      {"A100-SXM4-40GB or", "a100_sxm_80"},
+      {"A100-SXM4-80GB", "a100_sxm_80"},
+      {"A100-SXM4-40GB", "a100_sxm_40"},
+      {"A800-SXM-80GB", "a800_sxm_80"},
+      {"A100-PCIe-80GB", "a100_pcie_80"},
+      {"B200-SXM", "b200_sxm"},
+      {"GB200", "gb200"},
+      {"GB300", "gb300"},
+      {"H20", "h20"},
   };
   for (const Alias& a : kAliases)
     if (printed.rfind(a.text, 0) == 0) return a.profile;

@@ -9,8 +9,12 @@ namespace k3sim {
 
 namespace {
 
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
-bool starts(const std::string& text, const char* part) { return text.rfind(part, 0) == 0; }
+bool has(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+bool starts(const std::string& text, const char* part) {
+  return text.rfind(part, 0) == 0;
+}
 
 std::string lower(std::string s) {
   std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -103,8 +107,8 @@ class Mapper {
       return refuse(fmt::format("{} GPUs are not a multiple of tp x pp x cp = {}", c_.gpus, model_parallel));
     k.dp = c_.gpus / model_parallel;
     if (k.tp * k.cp * k.dp % (k.ep * k.etp) != 0)
-      return refuse(fmt::format("ep {} x etp {} does not divide the {} ranks of a stage", k.ep, k.etp,
-                                k.tp * k.cp * k.dp));
+      return refuse(
+          fmt::format("ep {} x etp {} does not divide the {} ranks of a stage", k.ep, k.etp, k.tp * k.cp * k.dp));
     k.sequence_parallel = p.sequence_parallel != "false" && p.sequence_parallel != "False";
     const auto layers = static_cast<int>(s_.model.layers.size());
     // Megatron-Core tables without schedule: its recipes interleave, one layer per chunk where the layers divide.
@@ -158,7 +162,7 @@ class Mapper {
     struct Alias {
       const char *text, *name;
     };
-    constexpr Alias kAliases[] = {{"zb-1p", "zb_h1"}, {"zb-2p", "zb_h2"}, {"zb-v", "zb_v"}, {"v-zb", "zb_v"},
+    constexpr Alias kAliases[] = {{"zb-1p", "zb_h1"},   {"zb-2p", "zb_h2"}, {"zb-v", "zb_v"},        {"v-zb", "zb_v"},
                                   {"v-half", "v_half"}, {"v-min", "v_min"}, {"dualpipe", "dualpipe"}};
     const std::string text = lower(c_.schedule);
     for (const Alias& a : kAliases)
@@ -186,7 +190,8 @@ class Mapper {
     } else if (has(r, "maxtext remat") || has(r, "paxml") || has(r, "selective (op level)") ||
                has(r, "selective per-op")) {
       a.recompute = {"norm", "activation"};
-      if (has(r, "mlp recomputed") || has(r, "gate/up recomputed") || has(r, "only qkv")) a.recompute = {"norm", "activation", "ffn_up"};
+      if (has(r, "mlp recomputed") || has(r, "gate/up recomputed") || has(r, "only qkv"))
+        a.recompute = {"norm", "activation", "ffn_up"};
     } else if (starts(r, "selective")) {
       a.policy = "selective";
     } else if (r.empty() || starts(r, "not stated")) {
@@ -227,11 +232,16 @@ class Mapper {
   void precision() {
     const std::string p = lower(c_.precision);
     PrecisionConfig& k = s_.precision;
-    if (starts(p, "mxfp8") || has(p, "fp8-mx")) k.compute = "mxfp8";
-    else if (has(p, "1x128") || has(p, "blockwise")) k.compute = "fp8_block";
-    else if (starts(p, "fp8")) k.compute = "fp8";
-    else if (starts(p, "nvfp4")) k.compute = "nvfp4";
-    else if (starts(p, "fp16")) k.compute = "fp16";
+    if (starts(p, "mxfp8") || has(p, "fp8-mx"))
+      k.compute = "mxfp8";
+    else if (has(p, "1x128") || has(p, "blockwise"))
+      k.compute = "fp8_block";
+    else if (starts(p, "fp8"))
+      k.compute = "fp8";
+    else if (starts(p, "nvfp4"))
+      k.compute = "nvfp4";
+    else if (starts(p, "fp16"))
+      k.compute = "fp16";
     k.fp8_parameters = has(p, "fp8 params");
   }
 
@@ -251,7 +261,8 @@ class Mapper {
     OverlapConfig& k = s_.overlap;
     const std::string o = lower(c_.overlap);
     const bool none = starts(o, "none") || starts(o, "no dp");
-    k.tp = has(o, "tp overlap") || has(o, "tp comm overlap") || has(o, "async tp") || (has(o, "tp overlap (userbuffers) on dense") && c_.model.experts == 0);
+    k.tp = has(o, "tp overlap") || has(o, "tp comm overlap") || has(o, "async tp") ||
+           (has(o, "tp overlap (userbuffers) on dense") && c_.model.experts == 0);
     if (has(o, "tp overlap (userbuffers) on dense") && c_.model.experts > 0) k.tp = false;
     k.grad_reduce = k.param_gather = !none && s_.optimizer.zero > 0;
     if (s_.optimizer.zero == 0) k.grad_reduce = has(o, "grad");
@@ -264,6 +275,8 @@ class Mapper {
 
 }  // namespace
 
-CaseScenario case_scenario(const Case& c) { return Mapper(c).map(); }
+CaseScenario case_scenario(const Case& c) {
+  return Mapper(c).map();
+}
 
 }  // namespace k3sim

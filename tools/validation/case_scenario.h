@@ -14,7 +14,7 @@ namespace k3sim {
 
 struct CaseScenario {
   std::optional<Scenario> scenario;
-  std::string reason;                     // why there is none
+  std::string reason;  // why there is none
   std::vector<std::string> assumptions;
 };
 
@@ -22,7 +22,7 @@ CaseScenario case_scenario(const Case& c);
 
 // Pieces, one file each.
 ModelSpec case_model(const Case& c);
-std::string gpu_profile_name(const std::string& printed);        // "" when there is no profile
+std::string gpu_profile_name(const std::string& printed);  // "" when there is no profile
 std::string software_profile_name(const Case& c);
 // Payload per GPU and direction from texts such as "8x400Gb/s NDR InfiniBand per node"; nullopt: single node, unknown.
 std::optional<Bandwidth> network_per_gpu(const Case& c);

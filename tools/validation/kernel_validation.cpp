@@ -100,12 +100,12 @@ std::vector<KernelPrediction> predict_usual_kernels(const GpuProfile& profile) {
     out.push_back(usual(*model, gemm_kernel("kda_qkv", pass, Dtype::bf16, kTokens, 3 * kHeads * kDim, kHidden)));
     out.push_back(usual(*model, gemm_kernel("latent_down", pass, Dtype::bf16, kTokens, kLatent, kHidden)));
     out.push_back(usual(*model, gemm_kernel(shared, pass, Dtype::bf16, kTokens, 2 * kExpert * 2, kHidden)));
-    out.push_back(usual(*model, grouped_gemm_kernel("experts_up", pass, Dtype::bf16, 28, 16 * kTokens / 2, 2 * kExpert,
-                                                    kLatent)));
+    out.push_back(usual(
+        *model, grouped_gemm_kernel("experts_up", pass, Dtype::bf16, 28, 16 * kTokens / 2, 2 * kExpert, kLatent)));
   }
   out.push_back(usual(*model, gemm_kernel("latent_down", Pass::forward, Dtype::fp8, kTokens, kLatent, kHidden)));
-  const AttentionShape mla{.batch = 1, .heads = kHeads, .kv_heads = kHeads, .seq_q = kTokens, .seq_k = kTokens,
-                           .dim_qk = 192, .dim_v = 128};
+  const AttentionShape mla{
+      .batch = 1, .heads = kHeads, .kv_heads = kHeads, .seq_q = kTokens, .seq_k = kTokens, .dim_qk = 192, .dim_v = 128};
   for (const Pass pass : {Pass::forward, Pass::input_grad}) {
     out.push_back(usual(*model, attention_kernel("mla_core", pass, mla)));
     out.push_back(usual(*model, kda_kernel("kda_core", pass, 1, kTokens, kHeads, kDim)));

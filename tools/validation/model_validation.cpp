@@ -17,7 +17,11 @@ namespace k3sim {
 namespace {
 
 std::string size_class(double billions) {
-  return billions < 5 ? "<5B" : billions < 20 ? "5-20B" : billions < 100 ? "20-100B" : billions < 300 ? "100-300B" : ">300B";
+  return billions < 5     ? "<5B"
+         : billions < 20  ? "5-20B"
+         : billions < 100 ? "20-100B"
+         : billions < 300 ? "100-300B"
+                          : ">300B";
 }
 
 ValidationRow row_of(const Case& c) {
@@ -126,7 +130,9 @@ ErrorSummary summarize_errors(const std::vector<const ValidationRow*>& rows) {
   s.predicted = static_cast<int>(abs.size());
   if (abs.empty()) return s;
   std::sort(abs.begin(), abs.end());
-  const auto quantile = [&](double q) { return abs[static_cast<std::size_t>(q * static_cast<double>(abs.size() - 1) + 0.5)]; };
+  const auto quantile = [&](double q) {
+    return abs[static_cast<std::size_t>(q * static_cast<double>(abs.size() - 1) + 0.5)];
+  };
   s.median_abs = quantile(0.5);
   s.p90_abs = quantile(0.9);
   s.bias = sum / static_cast<double>(abs.size());

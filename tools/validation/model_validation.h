@@ -10,7 +10,8 @@
 namespace k3sim {
 
 struct ValidationRow {
-  std::string id, group, tier, family, kind, status, reason, metric;  // kind: model or memory; status: predicted, skipped
+  std::string id, group, tier, family, kind, status, reason,
+      metric;  // kind: model or memory; status: predicted, skipped
   double measured = 0, predicted = 0;
   std::string gpu, precision, size_class;
   bool moe = false;

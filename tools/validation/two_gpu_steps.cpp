@@ -157,8 +157,7 @@ TwoGpuStep TwoGpuSteps::expert_parallel(std::int64_t tokens) const {
   out.seconds = t.now().seconds();
   const double base = 2.0 * static_cast<double>(module_parameters(k3_, "ep2_latent_moe")) +
                       2.0 * 2.0 * static_cast<double>(k3_.hidden * tokens);
-  out.peak_bytes[0] = out.peak_bytes[1] =
-      base + chain_peak_growth(k3_, {"ep2_latent_moe"}, tokens).as_double();
+  out.peak_bytes[0] = out.peak_bytes[1] = base + chain_peak_growth(k3_, {"ep2_latent_moe"}, tokens).as_double();
   return out;
 }
 
