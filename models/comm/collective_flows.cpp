@@ -12,11 +12,16 @@ namespace {
 
 void add_loads(const FlowContext& c, Algorithm algorithm, Collective kind, double bytes) {
   switch (algorithm) {
-    case Algorithm::ring: return add_ring_loads(c, bytes, kind);
-    case Algorithm::tree: return add_tree_loads(c, bytes, false);
-    case Algorithm::nvls_tree: return add_tree_loads(c, bytes, true);
-    case Algorithm::nvls: return add_nvls_loads(c, bytes);
-    case Algorithm::pat: return add_pat_loads(c, bytes);
+    case Algorithm::ring:
+      return add_ring_loads(c, bytes, kind);
+    case Algorithm::tree:
+      return add_tree_loads(c, bytes, false);
+    case Algorithm::nvls_tree:
+      return add_tree_loads(c, bytes, true);
+    case Algorithm::nvls:
+      return add_nvls_loads(c, bytes);
+    case Algorithm::pat:
+      return add_pat_loads(c, bytes);
     case Algorithm::direct:
       return kind == Collective::send_recv ? add_message_loads(c, bytes) : add_all_to_all_loads(c, bytes);
   }
@@ -44,7 +49,8 @@ PlacedGroup place_group(const Topology& topology, std::span<const int> gpus) {
   }
   for (const int s : sizes) {
     if (s == sizes.front()) continue;
-    throw ConfigError(fmt::format("a group has {} members on one node and {} on another", sizes.front(), s), "parallel");
+    throw ConfigError(fmt::format("a group has {} members on one node and {} on another", sizes.front(), s),
+                      "parallel");
   }
   g.per_node = sizes.empty() ? 1 : sizes.front();
   return g;
@@ -91,8 +97,8 @@ FlowPlan hierarchical_all_reduce_flows(const CommModel& model, const Router& rou
   for (int k = 0; k < group.per_node; ++k) {
     PlacedGroup rail{{}, 1};
     for (int n = 0; n < group.nodes(); ++n) rail.gpus.push_back(group.gpu(n, k));
-    FlowPlan part = collective_flows(model, router, topology, Collective::all_reduce, buffer.share(group.per_node), rail,
-                                     scratch);
+    FlowPlan part =
+        collective_flows(model, router, topology, Collective::all_reduce, buffer.share(group.per_node), rail, scratch);
     for (FlowStage& s : part.stages) rails.flows.push_back(std::move(s.flows.front()));
   }
   if (!rails.flows.empty()) plan.stages.push_back(std::move(rails));

@@ -15,7 +15,7 @@ namespace k3sim {
 
 // Ranks of one group as global GPU numbers, the members of a node side by side; every node holds equally many.
 struct PlacedGroup {
-  std::vector<int> gpus;   // by rank
+  std::vector<int> gpus;  // by rank
   int per_node = 1;
   int ranks() const { return static_cast<int>(gpus.size()); }
   int nodes() const { return ranks() / per_node; }
@@ -27,8 +27,8 @@ CommGroup comm_group(const PlacedGroup& group);
 
 // Rows that a rank sends once per destination node, fanned out over NVLink there (and the reverse).
 struct TwoHopBytes {
-  Bytes network;   // leaving one rank for all other nodes
-  Bytes nvlink;    // leaving one rank over NVLink, own fan-out included
+  Bytes network;     // leaving one rank for all other nodes
+  Bytes nvlink;      // leaving one rank over NVLink, own fan-out included
   Time free_time{};  // calibrated duration on a free network
   Time latency{};
 };
@@ -45,18 +45,18 @@ struct FlowContext {
 void add_ring_loads(const FlowContext& c, double bytes, Collective kind);
 void add_tree_loads(const FlowContext& c, double bytes, bool in_switch);  // all_reduce; in_switch: NVLS inside nodes
 void add_nvls_loads(const FlowContext& c, double bytes);                  // all_reduce in one domain
-void add_pat_loads(const FlowContext& c, double bytes);                   // all_gather / reduce_scatter, 1 rank per node
-void add_all_to_all_loads(const FlowContext& c, double bytes);            // with PXN; one domain: NVLink only
+void add_pat_loads(const FlowContext& c, double bytes);         // all_gather / reduce_scatter, 1 rank per node
+void add_all_to_all_loads(const FlowContext& c, double bytes);  // with PXN; one domain: NVLink only
 void add_two_hop_loads(const FlowContext& c, const TwoHopBytes& bytes);
-void add_message_loads(const FlowContext& c, double bytes);               // rank 0 to rank 1
+void add_message_loads(const FlowContext& c, double bytes);  // rank 0 to rank 1
 
 // The plan that runs `kind` as the tuner would.
 FlowPlan collective_flows(const CommModel& model, const Router& router, const Topology& topology, Collective kind,
                           Bytes buffer, const PlacedGroup& group, LinkLoads& scratch);
 FlowPlan two_hop_flows(const Router& router, const Topology& topology, const TwoHopBytes& bytes,
                        const PlacedGroup& group, LinkLoads& scratch);
-// Three stages: reduce-scatter in the node, all_reduce on each rail, all_gather in the node (not NCCL's choice, but that
-// of frameworks that split a group in two).
+// Three stages: reduce-scatter in the node, all_reduce on each rail, all_gather in the node (not NCCL's choice, but
+// that of frameworks that split a group in two).
 FlowPlan hierarchical_all_reduce_flows(const CommModel& model, const Router& router, const Topology& topology,
                                        Bytes buffer, const PlacedGroup& group, LinkLoads& scratch);
 

@@ -18,7 +18,9 @@ namespace {
 
 constexpr double kMicro = 1e-6;
 
-std::size_t at(Collective kind) { return static_cast<std::size_t>(kind); }
+std::size_t at(Collective kind) {
+  return static_cast<std::size_t>(kind);
+}
 
 // Time inside one domain for any rank count: bus bandwidth interpolated linearly in log2(ranks) between tables,
 // held outside them (one_domain adds the latency of further ring steps).
@@ -127,8 +129,8 @@ CollectiveTime message_time(const CommModel& m, Bytes bytes, const CommGroup& g)
   CollectiveTime out{.sms = m.sms_p2p > 0 ? 2 : 0, .algorithm = Algorithm::direct, .protocol = Protocol::simple};
   const bool away = g.nodes > 1;
   const double rate = away ? m.scale_out.nic_payload.value() * g.network_share : m.p2p_rate.value();
-  out.latency = away ? m.scale_out.send_latency + m.scale_out.switch_latency * std::max(0, g.switch_hops - 1)
-                     : m.p2p_latency;
+  out.latency =
+      away ? m.scale_out.send_latency + m.scale_out.switch_latency * std::max(0, g.switch_hops - 1) : m.p2p_latency;
   out.time = out.latency + bytes / Bandwidth(rate);
   out.provenance = Provenance::fitted;
   return out;
@@ -152,7 +154,8 @@ CollectiveTime one_domain(const CommModel& m, Collective kind, Bytes bytes, cons
     TuningInput largest = in;
     largest.ranks = curves.back().ranks;
     t.seconds += (tuning_latency_us(m.tuning, in, c.algorithm, c.protocol) -
-                  tuning_latency_us(m.tuning, largest, c.algorithm, c.protocol)) * kMicro;
+                  tuning_latency_us(m.tuning, largest, c.algorithm, c.protocol)) *
+                 kMicro;
   }
   const double first = first_seconds(curves, kind, g.ranks);
   out.time = Time::from_seconds_ceil(t.seconds + (m.latency_factor - 1) * first);
@@ -166,14 +169,19 @@ CollectiveTime many_domains(const CommModel& m, Collective kind, Bytes bytes, co
   const double size = bytes.as_double();
   const TuningInput in = tuning_input(m, kind, g);
   const TuningChoice c = forced ? *forced : choose(m.tuning, in, size);
-  CS_CHECK(algorithm_exists(in, c.algorithm, c.protocol), "{} cannot run as {} {}", to_string(kind), to_string(c.algorithm),
-           to_string(c.protocol));
+  CS_CHECK(algorithm_exists(in, c.algorithm, c.protocol), "{} cannot run as {} {}", to_string(kind),
+           to_string(c.algorithm), to_string(c.protocol));
   Parts parts;
   switch (c.algorithm) {
-    case Algorithm::direct: parts = spread_parts(m, g, size); break;
+    case Algorithm::direct:
+      parts = spread_parts(m, g, size);
+      break;
     case Algorithm::tree:
-    case Algorithm::nvls_tree: parts = tree_parts(m, g, size, in, c); break;
-    default: parts = ring_parts(m, size, in, c);
+    case Algorithm::nvls_tree:
+      parts = tree_parts(m, g, size, in, c);
+      break;
+    default:
+      parts = ring_parts(m, size, in, c);
   }
   return {.time = Time::from_seconds_ceil(parts.total),
           .sms = sms_for(m, c.algorithm),

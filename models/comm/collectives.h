@@ -37,36 +37,36 @@ CommGroup comm_group(int ranks, int ranks_per_node);
 // Payload rates and latencies of the scale-out network; from hardware_profiles/fabric/NAME.yaml.
 struct ScaleOut {
   std::string name;
-  Bandwidth nic_payload;          // per NIC and direction, long messages
-  Bandwidth all_to_all_payload;   // the same for dense all-to-all
-  Time device_latency;            // latency that the net device reports to NCCL; paid once per hop, twice with Simple
-  Time switch_latency;            // per switch beyond the first
-  Time send_latency;              // one lone message, software included
-  Time message_overhead;          // each further message of one NIC
+  Bandwidth nic_payload;         // per NIC and direction, long messages
+  Bandwidth all_to_all_payload;  // the same for dense all-to-all
+  Time device_latency;           // latency that the net device reports to NCCL; paid once per hop, twice with Simple
+  Time switch_latency;           // per switch beyond the first
+  Time send_latency;             // one lone message, software included
+  Time message_overhead;         // each further message of one NIC
 };
 
 struct CollectiveTime {
   Time time{};
-  int sms = 0;                    // SMs the communication kernel occupies
+  int sms = 0;  // SMs the communication kernel occupies
   Algorithm algorithm = Algorithm::ring;
   Protocol protocol = Protocol::simple;
   Provenance provenance = Provenance::missing;
-  Time latency{};                 // part that does not shrink with the size
+  Time latency{};  // part that does not shrink with the size
 };
 
 // Everything measured about communication on one kind of GPU.
 struct CommModel {
   std::string name;
-  double nvlink_rate = 0;             // bytes/s per GPU and direction, datasheet
-  Bandwidth p2p_rate;                 // achieved by one NVLink send
-  Time p2p_latency;                   // graph-launched send/receive inside a node
-  Time eager_issue;                   // extra cost of a send/receive pair issued eagerly from a framework
-  double slow_stack_factor = 1.0;     // latency under MPI or an eager framework over that of the tables
-  double latency_factor = 1.0;        // in force: 1 (tuned, single process) ... slow_stack_factor
+  double nvlink_rate = 0;          // bytes/s per GPU and direction, datasheet
+  Bandwidth p2p_rate;              // achieved by one NVLink send
+  Time p2p_latency;                // graph-launched send/receive inside a node
+  Time eager_issue;                // extra cost of a send/receive pair issued eagerly from a framework
+  double slow_stack_factor = 1.0;  // latency under MPI or an eager framework over that of the tables
+  double latency_factor = 1.0;     // in force: 1 (tuned, single process) ... slow_stack_factor
   bool nvls = false;
   int nvls_min_ranks = 5;
   int sms_ring = 0, sms_nvls = 0, sms_p2p = 0;
-  Bytes chunk_per_nic;                // data in flight per NIC and pipeline hop (channels per NIC x slot of the buffer)
+  Bytes chunk_per_nic;  // data in flight per NIC and pipeline hop (channels per NIC x slot of the buffer)
   std::vector<std::string> calibrated_on;  // ids of validation tables that the curves were read from
   NcclTuning tuning;
   ScaleOut scale_out;

@@ -11,13 +11,13 @@
 namespace k3sim {
 
 struct ClusterQuestion {
-  std::string gpu = "h100_sxm";              // collectives profile: achieved NVLink rate
+  std::string gpu = "h100_sxm";  // collectives profile: achieved NVLink rate
   std::string node = "hgx8";
   std::string fabric = "rail_fat_tree_400g";
   int nodes = 1;
-  int gpus_per_node = 0;                     // 0: as the node profile says
-  double oversubscription = 0;               // 0: as the fabric profile says
-  std::optional<Bandwidth> nic_override{};   // payload per GPU and direction
+  int gpus_per_node = 0;                    // 0: as the node profile says
+  double oversubscription = 0;              // 0: as the fabric profile says
+  std::optional<Bandwidth> nic_override{};  // payload per GPU and direction
   std::vector<LinkFault> faults{};
 };
 

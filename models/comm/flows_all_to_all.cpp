@@ -1,7 +1,7 @@
 // All-to-all of S bytes per rank, S/n to each rank.
 //   one domain: every GPU sends S (n-1)/n over NVLink
-//   between nodes with PXN: what the g ranks of a node have for rank k of another node leaves through NIC k, one message
-//   per (rail, node); the g-1 foreign shares reach that NIC's GPU over NVLink first
+//   between nodes with PXN: what the g ranks of a node have for rank k of another node leaves through NIC k, one
+//   message per (rail, node); the g-1 foreign shares reach that NIC's GPU over NVLink first
 // Two hops, de-duplicated: a row crosses once per destination node, to the rank of the same index, and fans out there.
 // Source: hardware notes sections 3.4 (PXN) and 3.5 (two hops).
 #include "models/comm/collective_flows.h"

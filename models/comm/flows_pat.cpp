@@ -1,5 +1,5 @@
-// PAT: parallel aggregated trees for all_gather and reduce_scatter with one rank per node. In step k every rank sends the
-// 2^k parts that it holds to the rank 2^k further on (the last step only what is missing); n-1 parts in all.
+// PAT: parallel aggregated trees for all_gather and reduce_scatter with one rank per node. In step k every rank sends
+// the 2^k parts that it holds to the rank 2^k further on (the last step only what is missing); n-1 parts in all.
 // Source: Bruck et al. 1997 (index and concatenation algorithms); NCCL 2.23 release notes (PAT).
 #include <algorithm>
 

@@ -1,7 +1,7 @@
-// Ring: every rank passes bus_factor x S bytes to its neighbour. Between nodes there is one ring per rail: the ring that
-// leaves a node through NIC k carries 1/g of the bytes, and inside the node the g rings spread over all GPU pairs, so
-// that a GPU sends its bytes over NVLink except for the 1/g that leave by its own NIC.
-// Source: NCCL ring construction (one ring per NIC and direction); hardware notes section 3.4.
+// Ring: every rank passes bus_factor x S bytes to its neighbour. Between nodes there is one ring per rail: the ring
+// that leaves a node through NIC k carries 1/g of the bytes, and inside the node the g rings spread over all GPU pairs,
+// so that a GPU sends its bytes over NVLink except for the 1/g that leave by its own NIC. Source: NCCL ring
+// construction (one ring per NIC and direction); hardware notes section 3.4.
 #include "models/comm/collective_flows.h"
 
 namespace k3sim {

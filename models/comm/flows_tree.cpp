@@ -1,5 +1,6 @@
-// Double binary tree all_reduce between nodes: two trees, each for half of the buffer, such that an inner node of one is
-// a leaf of the other; every edge carries its half up (reduce) and down (broadcast), split over the rails of the nodes.
+// Double binary tree all_reduce between nodes: two trees, each for half of the buffer, such that an inner node of one
+// is a leaf of the other; every edge carries its half up (reduce) and down (broadcast), split over the rails of the
+// nodes.
 //   parent of i > 0: clear the lowest set bit and set the next higher one; beyond the last node: only clear it
 //   the second tree is the first one shifted by one node
 // Inside a node: a chain over the GPUs (up and down), or in-switch reduction (NVLS tree), S out of and into each GPU.

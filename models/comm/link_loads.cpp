@@ -53,7 +53,8 @@ std::vector<char> links_of_gpus(const Topology& t, std::span<const int> gpus) {
     const Vertex& x = t.vertices[v];
     if (x.kind == VertexKind::gpu) vertex[v] = any(x.node, [&](int g) { return g == x.index; });
     if (x.kind == VertexKind::nic) vertex[v] = any(x.node, [&](int g) { return t.nic_of(g) == x.index; });
-    if (x.kind == VertexKind::pcie_switch) vertex[v] = any(x.node, [&](int g) { return t.pcie_switch_of(g) == x.index; });
+    if (x.kind == VertexKind::pcie_switch)
+      vertex[v] = any(x.node, [&](int g) { return t.pcie_switch_of(g) == x.index; });
   }
   std::vector<char> keep(t.links.size(), 0);
   for (std::size_t l = 0; l < t.links.size(); ++l) {

@@ -24,15 +24,15 @@ class LinkLoads {
   bool empty() const { return touched_.empty(); }
   double on(std::uint32_t link) const { return bytes_[link]; }
 
-  // Folded runs: flows keep only these links (by id), for example those of the simulated ranks. Links of equal ranks that
-  // are not simulated carry equal loads, so leaving them out changes no rate. Empty: keep all.
+  // Folded runs: flows keep only these links (by id), for example those of the simulated ranks. Links of equal ranks
+  // that are not simulated carry equal loads, so leaving them out changes no rate. Empty: keep all.
   void keep_only(std::vector<char> keep) { keep_ = std::move(keep); }
 
   // The loads as one flow, and an empty LinkLoads again. Requires: !empty().
   FlowClass take(Time latency, Time free_time);
 
  private:
-  std::vector<double> bytes_;             // by link
+  std::vector<double> bytes_;  // by link
   std::vector<std::uint32_t> touched_;
   std::vector<char> keep_;
 };

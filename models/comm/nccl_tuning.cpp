@@ -22,7 +22,9 @@ constexpr std::size_t at(Enum e) {
   return static_cast<std::size_t>(e);
 }
 
-bool is_reduce_all(Collective kind) { return kind == Collective::all_reduce; }
+bool is_reduce_all(Collective kind) {
+  return kind == Collective::all_reduce;
+}
 
 double ring_steps(const TuningInput& in) {
   if (in.kind == Collective::all_reduce) return 2.0 * (in.ranks - 1);
@@ -59,19 +61,30 @@ double ring_bus(const NcclTuning& t, const TuningInput& in, Protocol protocol, d
 
 }  // namespace
 
-const char* to_string(Collective kind) { return kKindNames[at(kind)]; }
-const char* to_string(Algorithm algorithm) { return kAlgorithmNames[at(algorithm)]; }
-const char* to_string(Protocol protocol) { return kProtocolNames[at(protocol)]; }
+const char* to_string(Collective kind) {
+  return kKindNames[at(kind)];
+}
+const char* to_string(Algorithm algorithm) {
+  return kAlgorithmNames[at(algorithm)];
+}
+const char* to_string(Protocol protocol) {
+  return kProtocolNames[at(protocol)];
+}
 
 bool algorithm_exists(const TuningInput& in, Algorithm algorithm, Protocol protocol) {
   const bool one_rank_per_node = in.ranks == in.nodes;
   const bool gather_or_scatter = in.kind == Collective::all_gather || in.kind == Collective::reduce_scatter;
   switch (algorithm) {
-    case Algorithm::ring: return in.kind != Collective::all_to_all && in.kind != Collective::send_recv;
-    case Algorithm::tree: return is_reduce_all(in.kind);
-    case Algorithm::nvls: return in.nvls && in.nodes == 1 && is_reduce_all(in.kind) && protocol == Protocol::simple;
-    case Algorithm::nvls_tree: return in.nvls && in.nodes > 1 && is_reduce_all(in.kind) && protocol == Protocol::simple;
-    case Algorithm::pat: return one_rank_per_node && in.nodes > 1 && gather_or_scatter && protocol == Protocol::simple;
+    case Algorithm::ring:
+      return in.kind != Collective::all_to_all && in.kind != Collective::send_recv;
+    case Algorithm::tree:
+      return is_reduce_all(in.kind);
+    case Algorithm::nvls:
+      return in.nvls && in.nodes == 1 && is_reduce_all(in.kind) && protocol == Protocol::simple;
+    case Algorithm::nvls_tree:
+      return in.nvls && in.nodes > 1 && is_reduce_all(in.kind) && protocol == Protocol::simple;
+    case Algorithm::pat:
+      return one_rank_per_node && in.nodes > 1 && gather_or_scatter && protocol == Protocol::simple;
     case Algorithm::direct:
       return protocol == Protocol::simple && (in.kind == Collective::all_to_all || in.kind == Collective::send_recv);
   }
@@ -81,19 +94,25 @@ bool algorithm_exists(const TuningInput& in, Algorithm algorithm, Protocol proto
 double tuning_latency_us(const NcclTuning& t, const TuningInput& in, Algorithm algorithm, Protocol protocol) {
   const double base = t.base_us[at(algorithm)][at(protocol)];
   const double hop_in = t.nvlink_us[at(algorithm)][at(protocol)];
-  const double device = in.device_latency_us * (protocol == Protocol::simple ? 2 : 1);  // Simple flushes after receiving
+  const double device =
+      in.device_latency_us * (protocol == Protocol::simple ? 2 : 1);  // Simple flushes after receiving
   const double hop_out = t.network_us[at(algorithm)][at(protocol)] + device;
   const double levels = std::log2(static_cast<double>(in.nodes));
   switch (algorithm) {
-    case Algorithm::ring: return ring_latency_us(t, in, protocol, hop_in, hop_out);
+    case Algorithm::ring:
+      return ring_latency_us(t, in, protocol, hop_in, hop_out);
     case Algorithm::tree: {
       const double chain = static_cast<double>(in.ranks) / in.nodes - 1;
       return base + 2 * (chain * hop_in + levels * hop_out);
     }
-    case Algorithm::nvls: return base + hop_in;
-    case Algorithm::nvls_tree: return base + hop_in + 2 * levels * hop_out;
-    case Algorithm::pat: return base + levels * hop_out / t.pat_network_divisor + t.pat_per_rank_us * in.ranks;
-    case Algorithm::direct: return base + (in.nodes > 1 ? hop_out : hop_in);
+    case Algorithm::nvls:
+      return base + hop_in;
+    case Algorithm::nvls_tree:
+      return base + hop_in + 2 * levels * hop_out;
+    case Algorithm::pat:
+      return base + levels * hop_out / t.pat_network_divisor + t.pat_per_rank_us * in.ranks;
+    case Algorithm::direct:
+      return base + (in.nodes > 1 ? hop_out : hop_in);
   }
   return 0;
 }
@@ -103,19 +122,23 @@ double tuning_bandwidth_GBps(const NcclTuning& t, const TuningInput& in, Algorit
   const double n = in.ranks;
   const double per_step = n / ring_steps(in);
   switch (algorithm) {
-    case Algorithm::ring: return ring_bus(t, in, protocol, bus) * per_step;
+    case Algorithm::ring:
+      return ring_bus(t, in, protocol, bus) * per_step;
     case Algorithm::tree: {
       // A two-node tree sends every byte once: the NICs count double there.
       const double tree = in.nodes == 2 ? std::min(in.intra_GBps, 2 * in.inter_GBps) : bus;
       return tree_bus(t, in, protocol, tree) * 0.5;
     }
-    case Algorithm::nvls: return in.intra_GBps * t.nvls_efficiency * (in.channels - 1) / in.channels * 2 * per_step;
+    case Algorithm::nvls:
+      return in.intra_GBps * t.nvls_efficiency * (in.channels - 1) / in.channels * 2 * per_step;
     case Algorithm::nvls_tree: {
       const double inside = in.intra_GBps * t.nvls_efficiency * 2;
       return std::min(inside, in.nodes == 2 ? 2 * in.inter_GBps : in.inter_GBps) * 0.5;
     }
-    case Algorithm::pat: return bus * t.pat_bandwidth * per_step;
-    case Algorithm::direct: return bus;
+    case Algorithm::pat:
+      return bus * t.pat_bandwidth * per_step;
+    case Algorithm::direct:
+      return bus;
   }
   return 0;
 }
@@ -128,7 +151,8 @@ double size_correction(const NcclTuning& t, const TuningInput& in, TuningChoice 
 }
 
 double tuning_time_us(const NcclTuning& t, const TuningInput& in, TuningChoice choice, double bytes) {
-  const double rate = tuning_bandwidth_GBps(t, in, choice.algorithm, choice.protocol) * size_correction(t, in, choice, bytes);
+  const double rate =
+      tuning_bandwidth_GBps(t, in, choice.algorithm, choice.protocol) * size_correction(t, in, choice, bytes);
   double latency = tuning_latency_us(t, in, choice.algorithm, choice.protocol);
   // Plateau of Simple rings between nodes, from 64 bytes per rank and channel on.
   if (choice.algorithm == Algorithm::ring && choice.protocol == Protocol::simple && in.nodes > 1 &&

@@ -30,25 +30,25 @@ using PerProtocol = std::array<double, kProtocols>;  // LL, LL128, Simple
 
 struct NcclTuning {
   std::string version;
-  std::array<PerProtocol, kAlgorithms> base_us{};       // by algorithm
+  std::array<PerProtocol, kAlgorithms> base_us{};  // by algorithm
   std::array<PerProtocol, kAlgorithms> nvlink_us{};
   std::array<PerProtocol, kAlgorithms> network_us{};
   double ll_cap_one_node = 0, ll_cap_two_nodes = 0, ll_cap_multi_node = 0;  // GB/s
-  double ll128_per_channel = 0;                         // GB/s
+  double ll128_per_channel = 0;                                             // GB/s
   double tree_bandwidth = 0, tree_ll_divisor = 0, tree_ll128_one_node = 0, tree_ll128_multi_node = 0;
   std::array<std::vector<double>, kProtocols> tree_correction;  // of the bandwidth, by log2(bytes / 64)
   double ring_ll = 0, ring_ll128 = 0, ring_multi_node_latency = 0;
   double nvls_efficiency = 0, pat_bandwidth = 0;
   double pat_per_rank_us = 0, pat_network_divisor = 1;
-  double network_overhead_us = 0;                       // floor of h_intra in multi-node rings; threefold for Simple
+  double network_overhead_us = 0;  // floor of h_intra in multi-node rings; threefold for Simple
 };
 
 // The group and link speeds as the tuner sees them.
 struct TuningInput {
   Collective kind = Collective::all_reduce;
   int ranks = 1, nodes = 1;
-  double intra_GBps = 0;   // ring bus rate inside a node (channels x per-channel speed)
-  double inter_GBps = 0;   // NICs of a node x rate
+  double intra_GBps = 0;  // ring bus rate inside a node (channels x per-channel speed)
+  double inter_GBps = 0;  // NICs of a node x rate
   int channels = 24;
   bool nvls = false;
   double device_latency_us = 0;

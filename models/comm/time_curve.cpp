@@ -20,8 +20,8 @@ CurveTime curve_time(const TimeCurve& curve, double bytes) {
   const auto& x = curve.bytes;
   const auto& y = curve.seconds;
   CS_CHECK(x.size() >= 2 && x.size() == y.size(), "curve with {} sizes and {} times", x.size(), y.size());
-  if (bytes <= x.front()) return {y.front(), bytes < x.front() ? worst(curve.provenance, Provenance::boundary)
-                                                               : curve.provenance};
+  if (bytes <= x.front())
+    return {y.front(), bytes < x.front() ? worst(curve.provenance, Provenance::boundary) : curve.provenance};
   if (bytes >= x.back()) {
     const double more = (bytes - x.back()) / marginal_rate(curve);
     return {y.back() + more, bytes > x.back() ? worst(curve.provenance, Provenance::boundary) : curve.provenance};

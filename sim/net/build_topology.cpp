@@ -30,7 +30,8 @@ class Builder {
     return static_cast<std::uint32_t>(out_.vertices.size() - 1);
   }
 
-  std::uint32_t link(std::uint32_t from, std::uint32_t to, LinkClass kind, Bandwidth rate, Time latency, int cables = 1) {
+  std::uint32_t link(std::uint32_t from, std::uint32_t to, LinkClass kind, Bandwidth rate, Time latency,
+                     int cables = 1) {
     out_.links.push_back({from, to, kind, static_cast<std::uint32_t>(cables), rate, latency});
     return static_cast<std::uint32_t>(out_.links.size() - 1);
   }
@@ -43,10 +44,10 @@ class Builder {
       pcie.push_back(vertex(VertexKind::pcie_switch, n, p));
       const auto s = static_cast<std::size_t>(out_.socket_of(p * node_.gpus_per_pcie_switch));
       const Bandwidth rate = node_.pcie * static_cast<double>(node_.uplinks_per_pcie_switch);
-      x.host_up.push_back(link(pcie.back(), socket[s], LinkClass::pcie, rate, node_.pcie_latency,
-                               node_.uplinks_per_pcie_switch));
-      x.host_down.push_back(link(socket[s], pcie.back(), LinkClass::pcie, rate, node_.pcie_latency,
-                                 node_.uplinks_per_pcie_switch));
+      x.host_up.push_back(
+          link(pcie.back(), socket[s], LinkClass::pcie, rate, node_.pcie_latency, node_.uplinks_per_pcie_switch));
+      x.host_down.push_back(
+          link(socket[s], pcie.back(), LinkClass::pcie, rate, node_.pcie_latency, node_.uplinks_per_pcie_switch));
     }
     const std::uint32_t nvswitch = vertex(VertexKind::nvswitch, n, 0);
     const Time half = Time::ps(node_.nvlink_latency.picoseconds() / 2);
@@ -82,9 +83,7 @@ class Builder {
     return socket;
   }
 
-  Bandwidth port_rate() const {
-    return fabric_.link_rate * (fabric_.payload_efficiency / fabric_.planes_per_nic);
-  }
+  Bandwidth port_rate() const { return fabric_.link_rate * (fabric_.payload_efficiency / fabric_.planes_per_nic); }
 
   void build_fabric() {
     const bool rails = fabric_.kind != FabricKind::leaf_spine;
@@ -222,7 +221,8 @@ void apply_faults(Topology& t) {
     }
     if (!found) problems.push_back({{}, "faults", "there is no link '" + fault.link + "'", "see k3sim topology show"});
     if (fault.factor < 0 || fault.factor > 1) {
-      problems.push_back({{}, "faults", fmt::format("factor {} of '{}' must be in 0 ... 1", fault.factor, fault.link), {}});
+      problems.push_back(
+          {{}, "faults", fmt::format("factor {} of '{}' must be in 0 ... 1", fault.factor, fault.link), {}});
     }
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));

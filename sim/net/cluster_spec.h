@@ -14,16 +14,16 @@ namespace k3sim {
 struct NodeSpec {
   std::string name;
   int gpus = 8;
-  Bandwidth nvlink;              // achieved per GPU; the switch core is non-blocking
+  Bandwidth nvlink;  // achieved per GPU; the switch core is non-blocking
   Time nvlink_latency{};
   int gpus_per_pcie_switch = 1;
   int uplinks_per_pcie_switch = 1;
-  Bandwidth pcie;                // achieved per x16 link
+  Bandwidth pcie;  // achieved per x16 link
   Time pcie_latency{};
-  int nics = 8;                  // spread evenly over the GPUs
-  int sockets = 2;               // NUMA domains
-  Bandwidth dram;                // per socket, reads plus writes
-  Bandwidth socket_link;         // between two sockets
+  int nics = 8;           // spread evenly over the GPUs
+  int sockets = 2;        // NUMA domains
+  Bandwidth dram;         // per socket, reads plus writes
+  Bandwidth socket_link;  // between two sockets
 };
 
 enum class FabricKind : std::uint8_t {
@@ -40,11 +40,11 @@ struct FabricSpec {
   Bandwidth link_rate;              // line rate of a NIC and of a switch port
   double payload_efficiency = 1.0;  // payload over line rate
   int switch_ports = 64;
-  int nodes_per_unit = 32;          // nodes under one set of leaves
-  double oversubscription = 1.0;    // leaf: down over up
+  int nodes_per_unit = 32;        // nodes under one set of leaves
+  double oversubscription = 1.0;  // leaf: down over up
   double core_oversubscription = 1.0;
-  int units_per_pod = 0;            // units under one spine layer; 0: as many as the switches allow
-  int planes_per_nic = 1;           // 2: dual-ToR, each port of half the rate in a plane of its own
+  int units_per_pod = 0;   // units under one spine layer; 0: as many as the switches allow
+  int planes_per_nic = 1;  // 2: dual-ToR, each port of half the rate in a plane of its own
   Routing routing = Routing::adaptive;
   double routing_efficiency = 1.0;  // of an adaptive trunk
   int flows_per_pair = 1;           // equal flows that a message is split into under ecmp

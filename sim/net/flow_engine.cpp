@@ -7,6 +7,18 @@
 #include "sim/base/check.h"
 
 namespace k3sim {
+namespace {
+
+// Bytes / rate as Time::from_seconds_ceil rounds it, without the calls into libm, which cost a tenth of the engine's
+// time.
+Time time_at_rate(double bytes, double rate) {
+  const double seconds = bytes / rate, ps = seconds * 1e12;
+  if (seconds >= 500) return Time::from_seconds_ceil(seconds);
+  const auto whole = static_cast<std::int64_t>(ps);
+  return Time::ps(whole + (ps - static_cast<double>(whole) > ps * 0x1p-50 ? 1 : 0));
+}
+
+}  // namespace
 FlowEngine::FlowEngine(std::span<const Bandwidth> capacities) : table_(capacities) {}
 
 void FlowEngine::record_usage() {
@@ -62,7 +74,7 @@ void FlowEngine::set_rate(FlowTable::Slot slot, double rate) {
   if (f.rate > 0) f.remaining = std::max(0.0, f.remaining - f.rate * (now_ - f.since).seconds());
   f.since = now_;
   f.rate = rate;
-  pending_.set(slot, now_ + Time::from_seconds_ceil(f.remaining / rate), Event::make_key(Priority::complete, f.id));
+  pending_.set(slot, now_ + time_at_rate(f.remaining, rate), Event::make_key(Priority::complete, f.id));
 }
 
 void FlowEngine::settle() {

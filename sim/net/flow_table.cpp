@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::size_t kShortPath = 32;
 
-std::int64_t whole_load(double weight, double bound) { return static_cast<std::int64_t>(std::ceil(weight * bound)); }
+std::int64_t whole_load(double weight, double bound) {
+  return static_cast<std::int64_t>(std::ceil(weight * bound));
+}
 
 }  // namespace
 
@@ -20,6 +22,7 @@ FlowTable::FlowTable(std::span<const Bandwidth> capacities) : links_(capacities.
   for (std::size_t l = 0; l < links_.size(); ++l) {
     CS_CHECK(capacities[l].value() >= 0 && std::isfinite(capacities[l].value()), "capacity of link {}", l);
     links_[l].capacity = capacities[l].value();
+    links_[l].room = static_cast<std::int64_t>(capacities[l].value());
   }
 }
 
@@ -34,12 +37,16 @@ void FlowTable::reserve_elements(Flow& f, std::size_t count) {
 void FlowTable::fill_path(Flow& f, std::span<const PathElement> path) {
   Element* begin = elements_.data() + f.first;
   if (path.size() > kShortPath) {
-    std::transform(path.begin(), path.end(), begin, [](const PathElement& p) { return Element{p.link.value, 0, p.weight}; });
+    std::transform(path.begin(), path.end(), begin, [](const PathElement& p) {
+      return Element{p.link.value, 0, p.weight};
+    });
     std::sort(begin, begin + path.size(), [](const Element& a, const Element& b) { return a.link < b.link; });
     Element* last = begin;
     for (Element* e = begin + 1; e != begin + path.size(); ++e) {
-      if (e->link == last->link) last->weight += e->weight;
-      else *++last = *e;
+      if (e->link == last->link)
+        last->weight += e->weight;
+      else
+        *++last = *e;
     }
     f.count = static_cast<std::uint32_t>(last - begin + 1);
     return;
@@ -110,6 +117,7 @@ void FlowTable::detach(Slot slot) {
 
 void FlowTable::set_capacity(LinkId id, Bandwidth capacity) {
   links_[id.value].capacity = capacity.value();
+  links_[id.value].room = static_cast<std::int64_t>(capacity.value());
   dirty_links_.push_back(id.value);
   for (const Member& m : members_[id.value]) {  // the bounds of the crossing flows follow, hence other links' sums
     Flow& f = flows_[m.slot];

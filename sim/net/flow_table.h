@@ -24,10 +24,10 @@ struct PathElement {
 
 // One class of identical flows: same start, same size, same path signature, hence the same rate.
 struct FlowRequest {
-  FlowId id;                         // stable id: orders completions of one instant
-  std::span<const PathElement> path; // may be empty when cap is finite; a link named twice counts twice
-  Bytes bytes;                       // per member flow
-  Time latency{};                    // paid once, before the first byte
+  FlowId id;                          // stable id: orders completions of one instant
+  std::span<const PathElement> path;  // may be empty when cap is finite; a link named twice counts twice
+  Bytes bytes;                        // per member flow
+  Time latency{};                     // paid once, before the first byte
   Bandwidth cap{std::numeric_limits<double>::infinity()};  // per member flow
 };
 
@@ -36,30 +36,31 @@ class FlowTable {
   using Slot = std::uint32_t;
   struct Element {
     std::uint32_t link = 0;
-    std::uint32_t position = 0;    // of this element in its link's members
+    std::uint32_t position = 0;  // of this element in its link's members
     double weight = 0;
   };
   struct Flow {
-    std::uint32_t id = 0;
-    std::uint32_t first = 0;       // in elements()
+    std::uint32_t first = 0;  // in elements()
     std::uint32_t count = 0;
-    double remaining = 0;          // bytes per member as of `since`
-    double rate = 0;               // bytes/s per member
     double bound = 0;
+    double rate = 0;       // bytes/s per member
+    double remaining = 0;  // bytes per member as of `since`
+    Time since{};
+    std::uint32_t id = 0;
+    std::uint32_t capacity = 0;  // of the element region
     double cap = 0;
     double bytes = 0;
-    Time since{};
     Time first_byte{};
-    std::uint32_t capacity = 0;    // of the element region
   };
   struct Member {
     Slot slot = 0;
-    std::uint32_t element = 0;     // absolute index in elements()
+    std::uint32_t element = 0;  // absolute index in elements()
   };
   struct Link {
-    double capacity = 0;           // bytes/s
-    std::int64_t bound_sum = 0;    // bytes/s
-    bool can_bind() const { return static_cast<double>(bound_sum) > capacity; }
+    double capacity = 0;         // bytes/s
+    std::int64_t bound_sum = 0;  // bytes/s
+    std::int64_t room = 0;       // whole bytes/s of the capacity
+    bool can_bind() const { return bound_sum > room; }
   };
 
   explicit FlowTable(std::span<const Bandwidth> capacities);

@@ -3,6 +3,7 @@
 #include "sim/net/max_min.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace k3sim {
 
@@ -14,10 +15,12 @@ void MaxMinSolver::visit_link(const FlowTable& table, std::uint32_t link) {
 }
 
 void MaxMinSolver::visit_flow(const FlowTable& table, FlowTable::Slot slot) {
-  FlowState& s = flows_[slot];
-  if (s.epoch == epoch_) return;
-  s = {epoch_, false};
+  if (flows_[slot] >= 2 * epoch_) return;
+  flows_[slot] = 2 * epoch_;
   component_flows_.push_back(slot);
+  const double bound = table.flow(slot).bound;
+  least_bound_ = std::min(least_bound_, bound);
+  largest_bound_ = std::max(largest_bound_, bound);
   for (const auto& e : table.path(slot)) {
     if (!table.link(e.link).can_bind()) continue;
     visit_link(table, e.link);
@@ -27,6 +30,8 @@ void MaxMinSolver::visit_flow(const FlowTable& table, FlowTable::Slot slot) {
 
 void MaxMinSolver::collect(FlowTable& table) {
   ++epoch_;
+  least_bound_ = std::numeric_limits<double>::infinity();
+  largest_bound_ = 0;
   links_.resize(table.link_count());
   flows_.resize(table.slot_count());
   component_links_.clear();
@@ -43,7 +48,7 @@ void MaxMinSolver::collect(FlowTable& table) {
 }
 
 void MaxMinSolver::fix(const FlowTable& table, FlowTable::Slot slot, double rate) {
-  flows_[slot].fixed = true;
+  ++flows_[slot];
   changes_.push_back({slot, rate});
   for (const auto& e : table.path(slot)) {
     LinkState& s = links_[e.link];
@@ -55,9 +60,7 @@ void MaxMinSolver::fix(const FlowTable& table, FlowTable::Slot slot, double rate
 
 // Flows in ascending order of (bound, id). Most flows of a component have one bound, then no sorting is needed.
 void MaxMinSolver::order_by_bound(const FlowTable& table) {
-  const double first = table.flow(component_flows_.front()).bound;
-  const auto same = [&](FlowTable::Slot s) { return table.flow(s).bound == first; };
-  if (std::all_of(component_flows_.begin(), component_flows_.end(), same)) return;
+  if (least_bound_ == largest_bound_) return;
   std::sort(component_flows_.begin(), component_flows_.end(), [&](FlowTable::Slot a, FlowTable::Slot b) {
     const auto& x = table.flow(a);
     const auto& y = table.flow(b);
@@ -99,7 +102,7 @@ void MaxMinSolver::fill(const FlowTable& table) {
   std::make_heap(heap_.begin(), heap_.end());
   for (std::size_t next = 0; next < component_flows_.size();) {
     const FlowTable::Slot slot = component_flows_[next];
-    if (flows_[slot].fixed) {
+    if (fixed(slot)) {
       ++next;
       continue;
     }
@@ -111,7 +114,7 @@ void MaxMinSolver::fill(const FlowTable& table) {
       continue;
     }
     for (const auto& m : table.members(tight.link)) {
-      if (!flows_[m.slot].fixed) fix(table, m.slot, tight.share);
+      if (!fixed(m.slot)) fix(table, m.slot, tight.share);
     }
   }
 }

@@ -32,10 +32,6 @@ class MaxMinSolver {
     double remaining = 0;
     double weight = 0;  // of unfixed flows
   };
-  struct FlowState {
-    std::uint64_t epoch = 0;
-    bool fixed = false;
-  };
   struct Share {
     double share;
     std::uint32_t link;
@@ -48,14 +44,16 @@ class MaxMinSolver {
   void fill(const FlowTable& table);
   void fix(const FlowTable& table, FlowTable::Slot slot, double rate);
   void order_by_bound(const FlowTable& table);
+  bool fixed(FlowTable::Slot slot) const { return flows_[slot] == 2 * epoch_ + 1; }
   bool tightest(Share& out, double bound);
 
   std::vector<LinkState> links_;
-  std::vector<FlowState> flows_;
+  std::vector<std::uint64_t> flows_;  // by slot: 2 x epoch when visited, + 1 when fixed
   std::vector<std::uint32_t> component_links_;
   std::vector<FlowTable::Slot> component_flows_;
   std::vector<Share> heap_;
   std::vector<Change> changes_;
+  double least_bound_ = 0, largest_bound_ = 0;  // of the component's flows
   std::uint64_t epoch_ = 0, solves_ = 0, flows_solved_ = 0;
 };
 

@@ -26,8 +26,12 @@ void NetworkProgress::start(TaskId task, Time work, Time now) {
   if (task.value >= plans_.size() || plans_[task.value].stages.empty()) {  // a plain delay, free of the network
     running_[task.value].open = 1;
     running_[task.value].stage = 1;
-    engine_.start({.id = FlowId(static_cast<std::size_t>(take_id(task))), .path = {}, .bytes = Bytes(0),
-                   .latency = work, .cap = Bandwidth(1)}, now);
+    engine_.start({.id = FlowId(static_cast<std::size_t>(take_id(task))),
+                   .path = {},
+                   .bytes = Bytes(0),
+                   .latency = work,
+                   .cap = Bandwidth(1)},
+                  now);
     return;
   }
   next_stage(task, now, nullptr);
@@ -46,8 +50,12 @@ void NetworkProgress::next_stage(TaskId task, Time now, std::vector<TaskId>* fin
   const FlowStage& stage = stages[r.stage++];
   r.open = static_cast<std::uint32_t>(stage.flows.size());
   for (const FlowClass& f : stage.flows) {
-    engine_.start({.id = FlowId(static_cast<std::size_t>(take_id(task))), .path = f.path, .bytes = f.bytes,
-                   .latency = f.latency, .cap = f.cap}, now);
+    engine_.start({.id = FlowId(static_cast<std::size_t>(take_id(task))),
+                   .path = f.path,
+                   .bytes = f.bytes,
+                   .latency = f.latency,
+                   .cap = f.cap},
+                  now);
   }
 }
 

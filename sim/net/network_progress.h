@@ -15,7 +15,7 @@ namespace k3sim {
 
 struct FlowClass {
   std::vector<PathElement> path;
-  Bytes bytes;             // per member flow
+  Bytes bytes;  // per member flow
   Time latency{};
   Bandwidth cap{std::numeric_limits<double>::infinity()};
 };
@@ -40,15 +40,15 @@ class NetworkProgress final : public ProgressModel {
  private:
   struct Running {
     std::uint32_t stage = 0;
-    std::uint32_t open = 0;     // flows of the stage still under way
+    std::uint32_t open = 0;  // flows of the stage still under way
   };
   void next_stage(TaskId task, Time now, std::vector<TaskId>* finished);
   std::uint32_t take_id(TaskId task);
 
   FlowEngine engine_;
   std::span<const FlowPlan> plans_;
-  std::vector<Running> running_;          // by task id
-  std::vector<TaskId> task_of_flow_;      // by flow id
+  std::vector<Running> running_;      // by task id
+  std::vector<TaskId> task_of_flow_;  // by flow id
   std::vector<std::uint32_t> free_ids_;
   std::vector<FlowId> arrived_;
 };

@@ -35,8 +35,9 @@ NetworkReport network_report(const Topology& t, const FlowEngine& engine, Time d
     if (c.links > 0) report.classes.push_back(c);
   }
   const std::size_t shown = std::min(hottest, used.size());
-  std::partial_sort(used.begin(), used.begin() + static_cast<std::ptrdiff_t>(shown), used.end(),
-                    [&](std::uint32_t a, std::uint32_t b) { return mean(a) > mean(b) || (mean(a) == mean(b) && a < b); });
+  std::partial_sort(
+      used.begin(), used.begin() + static_cast<std::ptrdiff_t>(shown), used.end(),
+      [&](std::uint32_t a, std::uint32_t b) { return mean(a) > mean(b) || (mean(a) == mean(b) && a < b); });
   for (std::size_t i = 0; i < shown; ++i) {
     const std::uint32_t l = used[i];
     report.hottest.push_back({t.link_name(LinkId(static_cast<std::size_t>(l))), engine.usage()[l].bytes,

@@ -13,9 +13,9 @@ namespace k3sim {
 struct LinkClassUsage {
   LinkClass kind = LinkClass::nvlink;
   std::size_t links = 0, used = 0;
-  double bytes = 0;               // over all links of the class
-  double peak_utilisation = 0;    // of the most loaded link, 0 ... 1
-  double mean_utilisation = 0;    // of the used links over the whole run
+  double bytes = 0;             // over all links of the class
+  double peak_utilisation = 0;  // of the most loaded link, 0 ... 1
+  double mean_utilisation = 0;  // of the used links over the whole run
 };
 struct HotLink {
   std::string name;
@@ -25,12 +25,13 @@ struct HotLink {
 };
 struct NetworkReport {
   std::vector<LinkClassUsage> classes;
-  std::vector<HotLink> hottest;   // by bytes / capacity, then by id
-  double seconds_lost = 0;        // sum over flows of the time beyond that at their own bound
+  std::vector<HotLink> hottest;  // by bytes / capacity, then by id
+  double seconds_lost = 0;       // sum over flows of the time beyond that at their own bound
   FlowEngineStats stats;
 };
 
 // Requires: an engine that recorded usage over this topology's links.
-NetworkReport network_report(const Topology& topology, const FlowEngine& engine, Time duration, std::size_t hottest = 10);
+NetworkReport network_report(const Topology& topology, const FlowEngine& engine, Time duration,
+                             std::size_t hottest = 10);
 
 }  // namespace k3sim

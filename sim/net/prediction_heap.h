@@ -74,8 +74,8 @@ class PredictionHeap {
     place(i, e);
   }
 
-  std::vector<Event> heap_;               // Event::generation holds the slot
-  std::vector<std::uint32_t> position_;   // by slot
+  std::vector<Event> heap_;              // Event::generation holds the slot
+  std::vector<std::uint32_t> position_;  // by slot
 };
 
 }  // namespace k3sim

@@ -9,7 +9,9 @@
 namespace k3sim {
 namespace {
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) { return Fingerprint::mix(Fingerprint::mix(a) ^ b); }
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  return Fingerprint::mix(Fingerprint::mix(a) ^ b);
+}
 
 }  // namespace
 
@@ -25,7 +27,8 @@ void Router::add(Route& r, std::uint32_t link, double weight) const {
 
 void Router::nvlink(Route& r, int node, int from, int to) const {
   const NodeLinks& n = t_->nodes[static_cast<std::size_t>(node)];
-  const std::uint32_t out = n.nvlink_out[static_cast<std::size_t>(from)], in = n.nvlink_in[static_cast<std::size_t>(to)];
+  const std::uint32_t out = n.nvlink_out[static_cast<std::size_t>(from)],
+                      in = n.nvlink_in[static_cast<std::size_t>(to)];
   add(r, out);
   add(r, in);
   r.latency += t_->links[out].latency + t_->links[in].latency;
@@ -89,12 +92,14 @@ Route Router::nic_to_nic(int from_node, int from_nic, int to_node, int to_nic, s
   const int planes = f.planes_per_nic;
   const int flows = f.routing == Routing::ecmp ? f.flows_per_pair : 1;
   const auto pair = mix(mix(static_cast<std::uint64_t>(from_node * t_->spec.node.nics + from_nic),
-                            static_cast<std::uint64_t>(to_node * t_->spec.node.nics + to_nic)), key);
+                            static_cast<std::uint64_t>(to_node * t_->spec.node.nics + to_nic)),
+                        key);
   const NodeLinks& a = t_->nodes[static_cast<std::size_t>(from_node)];
   const NodeLinks& b = t_->nodes[static_cast<std::size_t>(to_node)];
   std::vector<int> usable;
   for (int p = 0; p < planes; ++p) {
-    const auto from = static_cast<std::size_t>(from_nic * planes + p), to = static_cast<std::size_t>(to_nic * planes + p);
+    const auto from = static_cast<std::size_t>(from_nic * planes + p),
+               to = static_cast<std::size_t>(to_nic * planes + p);
     if (up(a.fabric_up[from]) && up(b.fabric_down[to])) usable.push_back(p);
   }
   if (usable.empty()) throw ConfigError("two NICs share no plane that is up", "fabric");

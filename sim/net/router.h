@@ -1,8 +1,8 @@
 // Paths through a topology as lists of link ids with weights.
 //   GPU to GPU in one server: egress, ingress of NVLink
-//   between servers: [NVLink to the local peer on the destination's rail (PXN)] PCIe, NIC, leaf [spine [core]] NIC, PCIe
-//   adaptive: the leaf's trunk.  ecmp: the uplink chosen by a stable hash of (source NIC, destination NIC, key, flow);
-//   a message split into flows_per_pair equal flows loads each chosen uplink with its share
+//   between servers: [NVLink to the local peer on the destination's rail (PXN)] PCIe, NIC, leaf [spine [core]] NIC,
+//   PCIe adaptive: the leaf's trunk.  ecmp: the uplink chosen by a stable hash of (source NIC, destination NIC, key,
+//   flow); a message split into flows_per_pair equal flows loads each chosen uplink with its share
 // A NIC whose link is down is replaced by the next one of the server; a dead uplink is never chosen.
 // Source: engine-design notes section 5; hardware notes 3.4 (PXN), 2.5 (hashing).
 #pragma once
@@ -17,8 +17,8 @@ namespace k3sim {
 
 struct Route {
   std::vector<PathElement> path;
-  Time latency{};      // of all links on the way
-  int switches = 0;    // fabric switches passed
+  Time latency{};    // of all links on the way
+  int switches = 0;  // fabric switches passed
 };
 
 class Router {

@@ -24,8 +24,8 @@ const char* to_string(LinkClass kind);
 
 struct Vertex {
   VertexKind kind = VertexKind::gpu;
-  std::int32_t node = -1;    // server; -1 for fabric switches
-  std::int32_t index = 0;    // within the server, or of its kind
+  std::int32_t node = -1;  // server; -1 for fabric switches
+  std::int32_t index = 0;  // within the server, or of its kind
 };
 
 struct Link {
@@ -39,23 +39,23 @@ struct Link {
 // Link ids by position, written by the builder and read by the router. kNoLink where there is none.
 constexpr std::uint32_t kNoLink = 0xffffffffU;
 struct NodeLinks {
-  std::vector<std::uint32_t> nvlink_out, nvlink_in;       // by GPU
-  std::vector<std::uint32_t> pcie_up, pcie_down;          // by GPU: to and from its switch
-  std::vector<std::uint32_t> host_up, host_down;          // by PCIe switch: to and from its socket
-  std::vector<std::uint32_t> nic_in, nic_out;             // by NIC: PCIe switch to NIC, NIC to PCIe switch
-  std::vector<std::uint32_t> dram;                        // by socket
-  std::vector<std::uint32_t> socket;                      // by (from, to)
-  std::vector<std::uint32_t> fabric_up, fabric_down;      // by (NIC, plane)
-  std::vector<std::uint32_t> leaf;                        // by (NIC, plane): index into leaves
+  std::vector<std::uint32_t> nvlink_out, nvlink_in;   // by GPU
+  std::vector<std::uint32_t> pcie_up, pcie_down;      // by GPU: to and from its switch
+  std::vector<std::uint32_t> host_up, host_down;      // by PCIe switch: to and from its socket
+  std::vector<std::uint32_t> nic_in, nic_out;         // by NIC: PCIe switch to NIC, NIC to PCIe switch
+  std::vector<std::uint32_t> dram;                    // by socket
+  std::vector<std::uint32_t> socket;                  // by (from, to)
+  std::vector<std::uint32_t> fabric_up, fabric_down;  // by (NIC, plane)
+  std::vector<std::uint32_t> leaf;                    // by (NIC, plane): index into leaves
 };
 struct LeafLinks {
   std::uint32_t vertex = 0;
-  std::int32_t group = 0;                                 // pod (and plane): leaves of one group share spines
-  std::vector<std::uint32_t> up, down;                    // by uplink; one trunk under adaptive routing
+  std::int32_t group = 0;               // pod (and plane): leaves of one group share spines
+  std::vector<std::uint32_t> up, down;  // by uplink; one trunk under adaptive routing
 };
-struct GroupLinks {                                       // one spine layer
-  std::int32_t core_group = 0;                            // groups that the core joins
-  std::vector<std::uint32_t> up, down;                    // to and from the core; empty in two tiers
+struct GroupLinks {                     // one spine layer
+  std::int32_t core_group = 0;          // groups that the core joins
+  std::vector<std::uint32_t> up, down;  // to and from the core; empty in two tiers
 };
 
 struct Topology {

@@ -35,7 +35,8 @@ void check_node(const NodeSpec& n, std::vector<Problem>& problems) {
   need(n.nvlink.value() > 0, "node.nvlink", "must be positive");
   need(n.pcie.value() > 0, "node.pcie", "must be positive");
   need(n.dram.value() > 0, "node.dram", "must be positive");
-  need(n.sockets >= 1 && n.sockets <= n.gpus, "node.sockets", fmt::format("must be 1 ... {}, got {}", n.gpus, n.sockets));
+  need(n.sockets >= 1 && n.sockets <= n.gpus, "node.sockets",
+       fmt::format("must be 1 ... {}, got {}", n.gpus, n.sockets));
   need(n.sockets == 1 || n.socket_link.value() > 0, "node.socket_link", "must be positive");
   need(n.gpus_per_pcie_switch >= 1 && n.gpus % std::max(1, n.gpus_per_pcie_switch) == 0, "node.gpus_per_pcie_switch",
        fmt::format("{} does not divide {} GPUs", n.gpus_per_pcie_switch, n.gpus));
@@ -91,10 +92,10 @@ void check_topology(const Topology& t) {
     if (t.vertices[v].kind != VertexKind::gpu) continue;
     if (first == t.vertices.size()) first = v;
     if (component[v] == component[first]) continue;
-    throw ConfigError(fmt::format("{} and {} cannot reach each other over links that are up",
-                                  t.vertex_name(static_cast<std::uint32_t>(first)),
-                                  t.vertex_name(static_cast<std::uint32_t>(v))),
-                      "fabric");
+    throw ConfigError(
+        fmt::format("{} and {} cannot reach each other over links that are up",
+                    t.vertex_name(static_cast<std::uint32_t>(first)), t.vertex_name(static_cast<std::uint32_t>(v))),
+        "fabric");
   }
 }
 
@@ -104,8 +105,8 @@ int hop_distance(const Topology& t, std::uint32_t from, std::uint32_t to) {
   const auto ids = boost::get(boost::vertex_index, graph);
   const auto map = boost::make_iterator_property_map(distance.begin(), ids);
   distance[from] = 0;
-  boost::breadth_first_search(graph, from,
-                              boost::visitor(boost::make_bfs_visitor(boost::record_distances(map, boost::on_tree_edge()))));
+  boost::breadth_first_search(
+      graph, from, boost::visitor(boost::make_bfs_visitor(boost::record_distances(map, boost::on_tree_edge()))));
   return distance[to];
 }
 

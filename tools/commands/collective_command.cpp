@@ -50,7 +50,8 @@ Bytes size_of(const std::string& text, const char* option) {
 
 void check_options(const CollectiveCommandOptions& o) {
   if (o.ranks < 2) throw UsageError(fmt::format("--ranks must be at least 2, got {}", o.ranks));
-  if (o.ranks_per_node < 1) throw UsageError(fmt::format("--ranks-per-node must be positive, got {}", o.ranks_per_node));
+  if (o.ranks_per_node < 1)
+    throw UsageError(fmt::format("--ranks-per-node must be positive, got {}", o.ranks_per_node));
   if (o.ranks > o.ranks_per_node && o.ranks % o.ranks_per_node != 0) {
     throw UsageError(fmt::format("--ranks {} is not a multiple of --ranks-per-node {}", o.ranks, o.ranks_per_node));
   }
@@ -74,16 +75,21 @@ CommModel load_model(const CollectiveCommandOptions& o) {
 class FlowRunner {
  public:
   FlowRunner(const CollectiveCommandOptions& o, const CommModel& m, const CommGroup& g)
-      : topology_(build_topology(load_cluster({.gpu = o.gpu, .node = o.node, .fabric = m.scale_out.name, .nodes = g.nodes,
+      : topology_(build_topology(load_cluster({.gpu = o.gpu,
+                                               .node = o.node,
+                                               .fabric = m.scale_out.name,
+                                               .nodes = g.nodes,
                                                .oversubscription = o.oversubscription}))),
         router_(topology_),
         loads_(topology_.links.size()),
         groups_(o.groups) {
     std::vector<int> gpus;
     if (g.ranks_per_node > topology_.spec.node.gpus) {
-      throw UsageError(fmt::format("--ranks-per-node {} on nodes of {} GPUs", g.ranks_per_node, topology_.spec.node.gpus));
+      throw UsageError(
+          fmt::format("--ranks-per-node {} on nodes of {} GPUs", g.ranks_per_node, topology_.spec.node.gpus));
     }
-    for (int r = 0; r < g.ranks; ++r) gpus.push_back(r / g.ranks_per_node * topology_.spec.node.gpus + r % g.ranks_per_node);
+    for (int r = 0; r < g.ranks; ++r)
+      gpus.push_back(r / g.ranks_per_node * topology_.spec.node.gpus + r % g.ranks_per_node);
     placed_ = place_group(topology_, gpus);
   }
 
@@ -124,7 +130,8 @@ std::vector<Line> predict(const CollectiveCommandOptions& o) {
   if (!o.algorithm.empty()) {
     forced = TuningChoice{word<Algorithm>(o.algorithm, "--algorithm", kAlgorithms),
                           word<Protocol>(o.protocol, "--protocol", kProtocols)};
-    if (g.nodes == 1) throw UsageError("--algorithm needs more than one node: inside a node the measured curve is used");
+    if (g.nodes == 1)
+      throw UsageError("--algorithm needs more than one node: inside a node the measured curve is used");
     if (!can_run(m, kind, g, *forced)) {
       throw UsageError(fmt::format("{} cannot run as {} with {} here", o.operation, o.algorithm, o.protocol));
     }
@@ -177,7 +184,8 @@ int run_collective_command(const CollectiveCommandOptions& options, std::ostream
   const std::vector<Line> lines = predict(options);
   if (options.json) return out << to_json(options, lines).dump() << '\n', 0;
   if (options.csv) return out << to_csv(lines), 0;
-  TextTable table({"size", "bytes", "time us", "algbw GB/s", "busbw GB/s", "algorithm", "protocol", "SMs", "known from"});
+  TextTable table(
+      {"size", "bytes", "time us", "algbw GB/s", "busbw GB/s", "algorithm", "protocol", "SMs", "known from"});
   for (const Line& l : lines) {
     const CollectiveTime& p = l.prediction;
     table.add({to_text(l.size), fmt::to_string(l.size.count()), fmt::format("{:.1f}", p.time.microseconds()),
@@ -191,8 +199,9 @@ int run_collective_command(const CollectiveCommandOptions& options, std::ostream
 }
 
 void add_collective_command(CLI::App& app, CommandContext& context) {
-  CLI::App* command = add_command(app, "collective", "predict one collective over a range of sizes",
-                                  "k3sim collective --op all_reduce --gpu h100_sxm --ranks 1024 --from \"1 MiB\" --to \"16 GiB\"");
+  CLI::App* command =
+      add_command(app, "collective", "predict one collective over a range of sizes",
+                  "k3sim collective --op all_reduce --gpu h100_sxm --ranks 1024 --from \"1 MiB\" --to \"16 GiB\"");
   const auto o = std::make_shared<CollectiveCommandOptions>();
   command->add_option("--op", o->operation, "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_recv")
       ->capture_default_str();

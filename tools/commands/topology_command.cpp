@@ -31,7 +31,7 @@ struct LayerSummary {
   LinkClass kind = LinkClass::nvlink;
   std::size_t links = 0, down = 0;  // down: links without capacity
   std::size_t cables = 0;
-  double slowest = 0, total = 0;    // bytes/s, per direction link
+  double slowest = 0, total = 0;  // bytes/s, per direction link
 };
 
 struct HopSummary {
@@ -97,7 +97,8 @@ ClusterQuestion question_of(const TopologyCommandOptions& o) {
     if (cut != std::string::npos) {
       char* end = nullptr;
       fault.factor = std::strtod(text.c_str() + cut + 1, &end);
-      if (end == text.c_str() + cut + 1 || *end != '\0') throw UsageError(fmt::format("--fault '{}': no number after '='", text));
+      if (end == text.c_str() + cut + 1 || *end != '\0')
+        throw UsageError(fmt::format("--fault '{}': no number after '='", text));
     }
     q.faults.push_back(fault);
   }
@@ -114,8 +115,8 @@ void print_summary(const Topology& t, std::ostream& out) {
   out << fmt::format("{} nodes x {} GPUs = {} GPUs, node {}, fabric {}\n", s.nodes, s.node.gpus, s.gpus(), s.node.name,
                      s.fabric.name);
   if (s.nodes > 1) {
-    out << fmt::format("{} tiers: {} leaf, {} spine, {} core switches of {} ports; {} routing\n", t.tiers, t.leaf_switches,
-                       t.spine_switches, t.core_switches, s.fabric.switch_ports,
+    out << fmt::format("{} tiers: {} leaf, {} spine, {} core switches of {} ports; {} routing\n", t.tiers,
+                       t.leaf_switches, t.spine_switches, t.core_switches, s.fabric.switch_ports,
                        s.fabric.routing == Routing::adaptive ? "adaptive" : "hashed");
   }
   const auto reason = reason_to_unfold(s);
@@ -153,18 +154,32 @@ Json to_json(const Topology& t) {
   const ClusterSpec& s = t.spec;
   Json layers = Json::array(), hops = Json::array();
   for (const LayerSummary& l : layers_of(t)) {
-    layers.push_back({{"class", to_string(l.kind)}, {"links", l.links}, {"cables", l.cables}, {"down", l.down},
-                      {"slowest_bytes_per_s", l.slowest}, {"total_bytes_per_s", l.total}});
+    layers.push_back({{"class", to_string(l.kind)},
+                      {"links", l.links},
+                      {"cables", l.cables},
+                      {"down", l.down},
+                      {"slowest_bytes_per_s", l.slowest},
+                      {"total_bytes_per_s", l.total}});
   }
   for (const HopSummary& h : hops_of(t)) {
-    hops.push_back({{"to", h.what}, {"switches", h.route.switches}, {"latency_us", h.route.latency.microseconds()},
+    hops.push_back({{"to", h.what},
+                    {"switches", h.route.switches},
+                    {"latency_us", h.route.latency.microseconds()},
                     {"bytes_per_s", h.rate}});
   }
   const auto reason = reason_to_unfold(s);
-  return Json{{"nodes", s.nodes}, {"gpus", s.gpus()}, {"node", s.node.name}, {"fabric", s.fabric.name},
-              {"tiers", t.tiers}, {"leaf_switches", t.leaf_switches}, {"spine_switches", t.spine_switches},
-              {"core_switches", t.core_switches}, {"foldable", !reason}, {"reason_to_unfold", reason ? *reason : ""},
-              {"layers", layers}, {"hops", hops}};
+  return Json{{"nodes", s.nodes},
+              {"gpus", s.gpus()},
+              {"node", s.node.name},
+              {"fabric", s.fabric.name},
+              {"tiers", t.tiers},
+              {"leaf_switches", t.leaf_switches},
+              {"spine_switches", t.spine_switches},
+              {"core_switches", t.core_switches},
+              {"foldable", !reason},
+              {"reason_to_unfold", reason ? *reason : ""},
+              {"layers", layers},
+              {"hops", hops}};
 }
 
 }  // namespace
@@ -196,7 +211,8 @@ void add_topology_command(CLI::App& app, CommandContext& context) {
   show->add_option("--nodes", o->nodes, "servers")->capture_default_str();
   show->add_option("--gpus-per-node", o->gpus_per_node, "fewer GPUs than the node profile has");
   show->add_option("--oversubscription", o->oversubscription, "of the leaves, down over up");
-  show->add_option("--fault", o->faults, "LINK=FACTOR, for example \"n0.nic3>leaf3=0.5\"; without a factor the link is down");
+  show->add_option("--fault", o->faults,
+                   "LINK=FACTOR, for example \"n0.nic3>leaf3=0.5\"; without a factor the link is down");
   show->add_option("--links", o->links, "list the links whose name contains this");
   show->add_option("--svg", o->svg, "draw into this file");
   add_json_flag(*show, context);

@@ -15,11 +15,11 @@ struct TopologyCommandOptions {
   std::string node = "hgx8";
   std::string fabric = "rail_fat_tree_400g";
   int nodes = 32;
-  int gpus_per_node = 0;           // 0: as the node profile says
-  double oversubscription = 0;     // 0: as the fabric profile says
-  std::vector<std::string> faults; // "n0.nic3>leaf3=0.5"; without "=", down
-  std::string svg;                 // file to draw into
-  std::string links;               // print the links whose name contains this
+  int gpus_per_node = 0;            // 0: as the node profile says
+  double oversubscription = 0;      // 0: as the fabric profile says
+  std::vector<std::string> faults;  // "n0.nic3>leaf3=0.5"; without "=", down
+  std::string svg;                  // file to draw into
+  std::string links;                // print the links whose name contains this
   bool json = false;
 };
 

@@ -47,15 +47,22 @@ Json to_json(const std::vector<CollectiveRow>& rows) {
   for (const CollectiveRow& r : rows) cases.push_back(to_json(r));
   const auto summaries = summarize(rows);
   for (const CollectiveSummary& s : summaries) {
-    families.push_back({{"family", s.label}, {"n", s.rows}, {"independent", s.independent},
-                        {"median_abs_error_pct", s.median_abs_error_pct}, {"p90_abs_error_pct", s.p90_abs_error_pct},
-                        {"bias_pct", s.bias_pct}, {"independent_median_abs_error_pct", s.independent_median_pct}});
+    families.push_back({{"family", s.label},
+                        {"n", s.rows},
+                        {"independent", s.independent},
+                        {"median_abs_error_pct", s.median_abs_error_pct},
+                        {"p90_abs_error_pct", s.p90_abs_error_pct},
+                        {"bias_pct", s.bias_pct},
+                        {"independent_median_abs_error_pct", s.independent_median_pct}});
   }
   const CollectiveSummary& all = summaries.back();
   return Json{{"cases", cases},
-              {"summary", {{"predicted", all.rows}, {"skipped", rows.size() - all.rows},
-                           {"median_abs_error_pct", all.median_abs_error_pct},
-                           {"p90_abs_error_pct", all.p90_abs_error_pct}, {"bias_pct", all.bias_pct}}},
+              {"summary",
+               {{"predicted", all.rows},
+                {"skipped", rows.size() - all.rows},
+                {"median_abs_error_pct", all.median_abs_error_pct},
+                {"p90_abs_error_pct", all.p90_abs_error_pct},
+                {"bias_pct", all.bias_pct}}},
               {"families", families}};
 }
 

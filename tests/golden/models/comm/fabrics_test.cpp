@@ -47,8 +47,7 @@ TEST_CASE("fabrics: pods of the 24k-GPU kind are oversubscribed seven to one abo
 }
 
 TEST_CASE("fabrics: fewer GPUs of a server keep one NIC each, an override changes the payload") {
-  const ClusterSpec spec =
-      load_cluster({.nodes = 2, .gpus_per_node = 4, .nic_override = Bandwidth(20e9)});
+  const ClusterSpec spec = load_cluster({.nodes = 2, .gpus_per_node = 4, .nic_override = Bandwidth(20e9)});
   CHECK(spec.node.nics == 4);
   CHECK(spec.fabric.link_rate.value() * spec.fabric.payload_efficiency == doctest::Approx(20e9));
 }

@@ -16,7 +16,9 @@ using namespace k3sim;
 
 namespace {
 
-CommModel model(const std::string& gpu) { return load_comm_model(data_path("hardware_profiles/collectives/" + gpu + ".yaml")); }
+CommModel model(const std::string& gpu) {
+  return load_comm_model(data_path("hardware_profiles/collectives/" + gpu + ".yaml"));
+}
 
 struct World {
   Topology topology;
@@ -54,7 +56,8 @@ TEST_CASE("collective_flows: on a free network every plan takes the calibrated t
     LinkLoads scratch = w.loads();
     for (int k = 0; k < kCollectiveKinds; ++k) {
       const auto kind = static_cast<Collective>(k);
-      for (const auto& [ranks, stride] : {std::pair{2, 1}, {4, 1}, {8, 1}, {16, 1}, {64, 1}, {256, 1}, {32, 8}, {8, 8}}) {
+      for (const auto& [ranks, stride] :
+           {std::pair{2, 1}, {4, 1}, {8, 1}, {16, 1}, {64, 1}, {256, 1}, {32, 8}, {8, 8}}) {
         if (kind == Collective::send_recv && ranks != 2) continue;
         const PlacedGroup g = group(w, ranks, stride);
         for (const Bytes size : {Bytes::mib(1), Bytes::mib(64), Bytes::gib(2)}) {
@@ -118,7 +121,8 @@ TEST_CASE("collective_flows: rails of different GPUs do not disturb each other, 
   const auto rail = [&](int k) {
     std::vector<int> gpus;
     for (int n = 0; n < 16; ++n) gpus.push_back(8 * n + k);
-    return collective_flows(m, w.router, w.topology, Collective::all_gather, Bytes::gib(2), place_group(w.topology, gpus), scratch);
+    return collective_flows(m, w.router, w.topology, Collective::all_gather, Bytes::gib(2),
+                            place_group(w.topology, gpus), scratch);
   };
   const double alone = run(w, {rail(0)}).seconds();
   CHECK(run(w, {rail(0), rail(1), rail(7)}).seconds() == doctest::Approx(alone));
@@ -131,10 +135,11 @@ TEST_CASE("collective_flows: a 4:1 oversubscribed fabric slows traffic between u
   const auto time = [&](const World& w, int nodes) {
     LinkLoads scratch = w.loads();
     const PlacedGroup g = group(w, nodes * 8);
-    return run(w, {collective_flows(m, w.router, w.topology, Collective::all_to_all, Bytes::gib(1), g, scratch)}).seconds();
+    return run(w, {collective_flows(m, w.router, w.topology, Collective::all_to_all, Bytes::gib(1), g, scratch)})
+        .seconds();
   };
-  CHECK(time(half, 32) == doctest::Approx(time(full, 32)));   // one unit
-  CHECK(time(half, 64) > 1.5 * time(full, 64));               // half of the traffic crosses
+  CHECK(time(half, 32) == doctest::Approx(time(full, 32)));  // one unit
+  CHECK(time(half, 64) > 1.5 * time(full, 64));              // half of the traffic crosses
 }
 
 TEST_CASE("collective_flows: the hierarchical all_reduce has three stages and a plausible time") {

@@ -63,7 +63,8 @@ std::vector<Time> run(const Topology& t, const std::vector<Traffic>& all, Networ
   std::vector<TaskId> done;
   Time now;
   while (true) {
-    const Time next = starts.empty() ? network.next_completion() : std::min(network.next_completion(), starts.begin()->first);
+    const Time next =
+        starts.empty() ? network.next_completion() : std::min(network.next_completion(), starts.begin()->first);
     if (next == Time::max()) break;
     now = next;
     done.clear();

@@ -118,8 +118,11 @@ TEST_CASE("max_min: at every instant no link is over capacity and every flow has
     const Problem p = random_problem(seed);
     FlowEngine engine(p.capacities);
     for (std::size_t f = 0; f < p.paths.size(); ++f) {  // unequal sizes and latencies: many different instants
-      engine.start({.id = FlowId(f), .path = p.paths[f], .bytes = Bytes(1000 * static_cast<std::int64_t>(f * f + 1)),
-                    .latency = Time::ns(static_cast<std::int64_t>(seed * (f + 3) % 50)), .cap = Bandwidth(p.caps[f])},
+      engine.start({.id = FlowId(f),
+                    .path = p.paths[f],
+                    .bytes = Bytes(1000 * static_cast<std::int64_t>(f * f + 1)),
+                    .latency = Time::ns(static_cast<std::int64_t>(seed * (f + 3) % 50)),
+                    .cap = Bandwidth(p.caps[f])},
                    Time());
     }
     std::vector<FlowId> done;
@@ -189,7 +192,8 @@ TEST_CASE("max_min: a class of m flows ends when m separate flows would") {
     };
     add(folded, 0, threefold, p.caps[0]);
     for (std::size_t i = 0; i < 3; ++i) add(split, i == 0 ? 0 : 1000 + i, p.paths[0], p.caps[0]);
-    for (std::size_t f = 1; f < p.paths.size(); ++f) add(folded, f, p.paths[f], p.caps[f]), add(split, f, p.paths[f], p.caps[f]);
+    for (std::size_t f = 1; f < p.paths.size(); ++f)
+      add(folded, f, p.paths[f], p.caps[f]), add(split, f, p.paths[f], p.caps[f]);
     CHECK(run_to_end(folded).seconds() == doctest::Approx(run_to_end(split).seconds()).epsilon(1e-9));
   }
 }
@@ -203,8 +207,11 @@ TEST_CASE("max_min: the order in which flows are started does not change when th
     for (std::size_t i = 0; i < n; ++i) {
       for (FlowEngine* engine : {&a, &b}) {
         const std::size_t f = engine == &a ? i : n - 1 - i;
-        engine->start({.id = FlowId(f), .path = p.paths[f], .bytes = Bytes(3'000'000 + 1000 * static_cast<std::int64_t>(f)),
-                       .cap = Bandwidth(p.caps[f])}, Time());
+        engine->start({.id = FlowId(f),
+                       .path = p.paths[f],
+                       .bytes = Bytes(3'000'000 + 1000 * static_cast<std::int64_t>(f)),
+                       .cap = Bandwidth(p.caps[f])},
+                      Time());
       }
     }
     run_to_end(a, &forward);

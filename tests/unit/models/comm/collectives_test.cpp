@@ -64,7 +64,8 @@ TEST_CASE("collectives: small buckets waste a large ring") {
 TEST_CASE("collectives: time never falls when the buffer grows, for every kind and group") {
   const CommModel m = model("h100_sxm");
   for (int k = 0; k < kCollectiveKinds; ++k) {
-    for (const CommGroup& g : {comm_group(2, 8), comm_group(6, 8), comm_group(8, 8), comm_group(32, 8), comm_group(64, 1)}) {
+    for (const CommGroup& g :
+         {comm_group(2, 8), comm_group(6, 8), comm_group(8, 8), comm_group(32, 8), comm_group(64, 1)}) {
       const auto kind = static_cast<Collective>(k);
       Time last;
       for (std::int64_t s = 1024; s <= (1LL << 34); s *= 2) {
@@ -107,4 +108,6 @@ TEST_CASE("collectives: every shipped profile loads and answers") {
   }
 }
 
-TEST_CASE("collectives: a missing profile is a ConfigError") { CHECK_THROWS_AS(model("h1000"), ConfigError); }
+TEST_CASE("collectives: a missing profile is a ConfigError") {
+  CHECK_THROWS_AS(model("h1000"), ConfigError);
+}

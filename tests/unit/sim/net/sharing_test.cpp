@@ -15,10 +15,21 @@ namespace {
 
 ClusterSpec ecmp_pair_of_leaves(int uplinks, Routing routing) {
   ClusterSpec spec;
-  spec.node = {.name = "one_gpu", .gpus = 1, .nvlink = Bandwidth(370e9), .pcie = Bandwidth(400e9), .nics = 1, .sockets = 1,
-               .dram = Bandwidth(400e9), .socket_link = Bandwidth(1e9)};
-  spec.fabric = {.name = "two_leaves", .kind = FabricKind::leaf_spine, .link_rate = Bandwidth(50e9), .switch_ports = 2 * uplinks,
-                 .nodes_per_unit = uplinks, .routing = routing, .routing_efficiency = 0.96};
+  spec.node = {.name = "one_gpu",
+               .gpus = 1,
+               .nvlink = Bandwidth(370e9),
+               .pcie = Bandwidth(400e9),
+               .nics = 1,
+               .sockets = 1,
+               .dram = Bandwidth(400e9),
+               .socket_link = Bandwidth(1e9)};
+  spec.fabric = {.name = "two_leaves",
+                 .kind = FabricKind::leaf_spine,
+                 .link_rate = Bandwidth(50e9),
+                 .switch_ports = 2 * uplinks,
+                 .nodes_per_unit = uplinks,
+                 .routing = routing,
+                 .routing_efficiency = 0.96};
   spec.nodes = 2 * uplinks;
   return spec;
 }
@@ -64,7 +75,10 @@ TEST_CASE("sharing: one hashed flow per uplink is far worse, adaptive routing re
 
 TEST_CASE("sharing: RDMA and offload of one GPU share its PCIe link") {
   ClusterSpec spec;
-  spec.node = {.name = "hgx8", .nvlink = Bandwidth(370e9), .pcie = Bandwidth(55e9), .dram = Bandwidth(225e9),
+  spec.node = {.name = "hgx8",
+               .nvlink = Bandwidth(370e9),
+               .pcie = Bandwidth(55e9),
+               .dram = Bandwidth(225e9),
                .socket_link = Bandwidth(100e9)};
   spec.fabric = {.name = "rails", .kind = FabricKind::rail_fat_tree, .link_rate = Bandwidth(50e9)};
   spec.nodes = 2;
@@ -85,7 +99,10 @@ TEST_CASE("sharing: RDMA and offload of one GPU share its PCIe link") {
 
 TEST_CASE("sharing: eight GPUs copying both ways are limited by the memory of their sockets") {
   ClusterSpec spec;
-  spec.node = {.name = "hgx8", .nvlink = Bandwidth(370e9), .pcie = Bandwidth(55e9), .dram = Bandwidth(225e9),
+  spec.node = {.name = "hgx8",
+               .nvlink = Bandwidth(370e9),
+               .pcie = Bandwidth(55e9),
+               .dram = Bandwidth(225e9),
                .socket_link = Bandwidth(100e9)};
   const Topology t = build_topology(spec);
   const Router router(t);

@@ -15,24 +15,39 @@ using namespace k3sim;
 namespace {
 
 NodeSpec hgx() {
-  return {.name = "hgx8", .nvlink = Bandwidth(370e9), .nvlink_latency = Time::us(1), .pcie = Bandwidth(55e9),
-          .pcie_latency = Time::ns(300), .dram = Bandwidth(225e9), .socket_link = Bandwidth(100e9)};
+  return {.name = "hgx8",
+          .nvlink = Bandwidth(370e9),
+          .nvlink_latency = Time::us(1),
+          .pcie = Bandwidth(55e9),
+          .pcie_latency = Time::ns(300),
+          .dram = Bandwidth(225e9),
+          .socket_link = Bandwidth(100e9)};
 }
 FabricSpec rails(double oversubscription = 1.0) {
-  return {.name = "rails", .kind = FabricKind::rail_fat_tree, .link_rate = Bandwidth(50e9), .oversubscription = oversubscription,
-          .routing_efficiency = 0.96, .device_latency = Time::us(1), .switch_latency = Time::ns(450)};
+  return {.name = "rails",
+          .kind = FabricKind::rail_fat_tree,
+          .link_rate = Bandwidth(50e9),
+          .oversubscription = oversubscription,
+          .routing_efficiency = 0.96,
+          .device_latency = Time::us(1),
+          .switch_latency = Time::ns(450)};
 }
-ClusterSpec cluster(int nodes, const FabricSpec& f) { return {.node = hgx(), .fabric = f, .nodes = nodes, .faults = {}}; }
+ClusterSpec cluster(int nodes, const FabricSpec& f) {
+  return {.node = hgx(), .fabric = f, .nodes = nodes, .faults = {}};
+}
 
 bool uses(const Topology& t, const Route& r, LinkClass kind) {
-  return std::any_of(r.path.begin(), r.path.end(), [&](const PathElement& e) { return t.links[e.link.value].kind == kind; });
+  return std::any_of(r.path.begin(), r.path.end(),
+                     [&](const PathElement& e) { return t.links[e.link.value].kind == kind; });
 }
 
 }  // namespace
 
 TEST_CASE("topology: switch counts equal the published reference design from 512 to 16,384 GPUs") {
-  const struct { int nodes, leaf, spine, core; } rows[] = {{64, 16, 8, 0}, {128, 32, 16, 0}, {256, 64, 32, 0},
-      {512, 128, 128, 64}, {1024, 256, 256, 128}, {2048, 512, 512, 256}};
+  const struct {
+    int nodes, leaf, spine, core;
+  } rows[] = {{64, 16, 8, 0},      {128, 32, 16, 0},      {256, 64, 32, 0},
+              {512, 128, 128, 64}, {1024, 256, 256, 128}, {2048, 512, 512, 256}};
   for (const auto& row : rows) {
     const Topology t = build_topology(cluster(row.nodes, rails()));
     INFO("nodes ", row.nodes);

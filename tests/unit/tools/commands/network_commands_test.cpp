@@ -49,7 +49,8 @@ TEST_CASE("collective command: one CSV line per size") {
   CHECK(csv.find("8388608,") != std::string::npos);
 }
 
-TEST_CASE("collective command: flows agree with the closed form on a free network and share when there are two groups") {
+TEST_CASE(
+    "collective command: flows agree with the closed form on a free network and share when there are two groups") {
   CollectiveCommandOptions o;
   o.operation = "all_gather";
   o.ranks = 64;
