@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/transformer/liveness.h"
 #include "sim/base/check.h"
 
 namespace k3sim {
@@ -82,12 +83,12 @@ void LayerGraph::keep(Node tensor, Node holder, const char* name, Dtype dtype, d
   entry.kept = true;
   const Bytes bytes = Bytes::ceil(entry.op.output.as_double() * element_ratio);
   kept_.push_back(
-      {SavedTensor{name, entry.op.module, bytes, dtype, tensor != 0 && !entry.op.output_stays}, tensor, holder});
+      {SavedTensor{name, entry.op.module, bytes, dtype, tensor != 0 && !entry.op.output_stays}, tensor, holder, false, name});
 }
 
 void LayerGraph::keep_extra(Node holder, const char* name, Bytes bytes, Dtype dtype, bool recomputable) {
   if (bytes.count() == 0) return;
-  kept_.push_back({SavedTensor{name, operation(holder).module, bytes, dtype, recomputable}, holder, holder});
+  kept_.push_back({SavedTensor{name, operation(holder).module, bytes, dtype, recomputable}, holder, holder, true, name});
 }
 
 LayerProgram LayerGraph::finish(Node output, const FinishOptions& options) const {
@@ -106,7 +107,36 @@ LayerProgram LayerGraph::finish(Node output, const FinishOptions& options) const
   const Bytes peak = std::max(forward_peak(), backward_peak(output, options));
   program.workspace = std::max(Bytes{0}, peak - total);
   program.boundary = bytes(output);
+  program.liveness = std::make_shared<const Liveness>(liveness(output));
   return program;
+}
+
+Liveness LayerGraph::liveness(Node output) const {
+  Liveness l;
+  l.output = output;
+  for (const Entry& entry : operations_) {
+    LivenessOperation o;
+    o.module = entry.op.module;
+    o.inputs = entry.op.inputs;
+    o.last_reader = entry.consumers.empty() ? -1 : entry.consumers.back();
+    o.output = entry.op.output;
+    o.forward_scratch = entry.op.forward_scratch;
+    o.gradient_scratch = entry.op.gradient_scratch;
+    o.weight_gradient = entry.op.weight_gradient;
+    o.shares_gradient = entry.op.shares_gradient;
+    for (const Step& s : entry.op.backward)
+      o.has_weight_gradient = o.has_weight_gradient || (!s.is_comm && s.kernel.pass == Pass::weight_grad);
+    o.exchanged = entry.op.module == Module::dispatch || entry.op.module == Module::expert_up ||
+                  entry.op.module == Module::expert_activation || entry.op.module == Module::expert_down;
+    l.operations.push_back(std::move(o));
+  }
+  for (const Kept& k : kept_) {
+    const SavedTensor& t = k.tensor;
+    l.kept.push_back({k.producer, k.holder, k.extra, k.name, t.module, t.bytes, t.dtype, t.recomputable});
+  }
+  std::stable_sort(l.kept.begin(), l.kept.end(),
+                   [](const KeptTensor& a, const KeptTensor& b) { return a.producer < b.producer; });
+  return l;
 }
 
 void LayerGraph::emit_forward(LayerProgram& program) const {

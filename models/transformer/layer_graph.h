@@ -81,12 +81,15 @@ class LayerGraph {
   struct Kept {
     SavedTensor tensor;
     Node producer = 0, holder = 0;
+    bool extra = false;  // no operation's output
+    const char* name = "";
   };
   void emit_forward(LayerProgram& program) const;
   void emit_backward(LayerProgram& program) const;
   bool emit_backward_groups(LayerProgram& program, const std::vector<std::uint16_t>& start) const;
   Bytes forward_peak() const;
   Bytes backward_peak(Node output, const FinishOptions& options) const;
+  Liveness liveness(Node output) const;
 
   std::vector<Entry> operations_;
   std::vector<Kept> kept_;

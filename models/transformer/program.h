@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -64,12 +65,15 @@ struct SavedTensor {
                              // for layer inputs, hidden-dropout masks and the output of an attention core
 };
 
+struct Liveness;
+
 struct LayerProgram {
   std::vector<Item> forward;
   std::vector<Item> backward;
   std::vector<SavedTensor> saved;
   Bytes workspace{0};           // largest transient beyond saved tensors, forward or backward
   Bytes boundary{0};            // bytes handed to the next layer (AttnRes adds stored rows)
+  std::shared_ptr<const Liveness> liveness;  // which tensors live how long (liveness.h); set by LayerGraph
 };
 
 // How a layer is split and run. All degrees >= 1; tp includes sequence parallelism when set.

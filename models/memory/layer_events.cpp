@@ -1,0 +1,153 @@
+// See layer_events.h. Source: the rules named there; closed form of the same walk: LayerGraph::forward_peak and
+// backward_peak, which the property tests compare with.
+#include "models/memory/layer_events.h"
+
+#include <algorithm>
+
+#include "models/memory/backward_events.h"
+#include "models/memory/event_list.h"
+#include "sim/base/check.h"
+
+namespace k3sim {
+
+namespace {
+
+class ForwardWalk {
+ public:
+  ForwardWalk(const LayerTensors& tensors, bool keeping) : t_(tensors), keeping_(keeping) {}
+
+  // Operations first..last; with `keeping` kept tensors stay, otherwise only those the policy does not drop.
+  void run(EventList& list) const {
+    const auto n = static_cast<int>(t_.layer.operations.size());
+    for (int i = 1; i < n; ++i) operation(i, list);
+  }
+
+ private:
+  bool stays(int node) const {
+    const int k = t_.kept_of[static_cast<std::size_t>(node)];
+    return k >= 0 && t_.same_memory(k) && (keeping_ || !t_.dropped[static_cast<std::size_t>(k)]);
+  }
+
+  void operation(int i, EventList& list) const {
+    const LivenessOperation& op = t_.layer.operations[static_cast<std::size_t>(i)];
+    list.alloc(t_.tensor_of[static_cast<std::size_t>(i)]);
+    std::vector<std::uint16_t> brief;
+    for (std::size_t k = 0; k < t_.layer.kept.size(); ++k) {
+      const KeptTensor& kept = t_.layer.kept[k];
+      const bool made_here = kept.extra ? kept.holder == i : !t_.same_memory(static_cast<int>(k)) && kept.holder == i;
+      if (!made_here) continue;
+      list.alloc(t_.kept_tensor[k]);
+      if (!keeping_ && t_.dropped[k]) brief.push_back(t_.kept_tensor[k]);
+    }
+    if (op.forward_scratch.count() > 0) {
+      list.alloc(t_.scratch[static_cast<std::size_t>(i)]);
+      list.free(t_.scratch[static_cast<std::size_t>(i)]);
+    }
+    for (std::uint16_t b : brief) list.free(b);
+    release_inputs(i, op, list);
+    // A tensor that nobody reads inside the layer and that is not its output.
+    if (op.last_reader < 0 && i != t_.layer.output && !stays(i)) list.free(t_.tensor_of[static_cast<std::size_t>(i)]);
+  }
+
+  void release_inputs(int i, const LivenessOperation& op, EventList& list) const {
+    std::vector<int> seen;
+    for (int n : op.inputs) {
+      if (std::find(seen.begin(), seen.end(), n) != seen.end()) continue;
+      seen.push_back(n);
+      if (t_.layer.operations[static_cast<std::size_t>(n)].last_reader != i || stays(n)) continue;
+      if (n == 0 && keeping_) continue;  // a replay starts from the kept input
+      list.free(t_.tensor_of[static_cast<std::size_t>(n)]);
+    }
+  }
+
+  const LayerTensors& t_;
+  bool keeping_;
+};
+
+// Copies to narrow tensors at the end of forward, and their counterpart before backward.
+void store(const LayerTensors& t, LayerEvents& out, EventList& forward, EventList& restore) {
+  if (!t.policy.fp8 && !t.policy.offload) return;
+  for (std::size_t k = 0; k < t.layer.kept.size(); ++k) {
+    if (t.dropped[k]) continue;
+    const std::uint16_t id = t.kept_tensor[k];
+    if (id == kLayerInput && t.layer.operations[0].output.count() == 0) continue;
+    const EventTensor wide = out.tensors[id];
+    std::uint16_t kept = id;
+    if (t.policy.fp8 && bytes_per_element(t.layer.kept[k].dtype) == 2.0) {
+      kept = static_cast<std::uint16_t>(out.tensors.size());
+      EventTensor narrow = wide;
+      narrow.role = MemoryRole::kept;
+      narrow.bytes = fp8_tile_bytes(wide.bytes);
+      out.tensors.push_back(narrow);
+      forward.alloc(kept);
+      forward.free(id);
+      restore.alloc(id);
+      restore.free(kept);
+    }
+    if (!t.policy.offload) continue;
+    out.stored.push_back(kept);
+    out.stored_bytes += out.tensors[kept].bytes;
+  }
+}
+
+// Per-operator checkpoints cache every second matrix product; what is rebuilt takes them over.
+void keep_products(const LayerTensors& t, LayerEvents& out, EventList& forward, EventList& restore) {
+  if (!t.policy.half_products) return;
+  Bytes half;
+  for (const LivenessOperation& o : t.layer.operations)
+    if (o.has_weight_gradient) half += Bytes(o.output.count() / 2);
+  const auto id = static_cast<std::uint16_t>(out.tensors.size());
+  out.tensors.push_back({"kept_products", Module::residual, MemoryRole::kept, half, false});
+  forward.alloc(id);
+  restore.free(id);
+}
+
+PassEvents finish(const std::vector<EventTensor>& tensors, EventList list, int input_gradient) {
+  PassEvents p;
+  p.events = std::move(list.events);
+  p.input_gradient = input_gradient;
+  measure(tensors, p);
+  return p;
+}
+
+}  // namespace
+
+void measure(const std::vector<EventTensor>& tensors, PassEvents& pass) {
+  std::int64_t live = 0, peak = 0;
+  for (const MemoryEvent& e : pass.events) {
+    live += e.alloc ? tensors[e.tensor].bytes.count() : -tensors[e.tensor].bytes.count();
+    peak = std::max(peak, live);
+  }
+  pass.peak = Bytes(peak);
+  pass.change = live;
+}
+
+LayerEvents layer_events(const Liveness& layer, const StoragePolicy& policy) {
+  LayerEvents out;
+  const LayerTensors t = make_layer_tensors(layer, policy, out.tensors);
+  EventList forward(out.tensors), restore(out.tensors);
+  ForwardWalk(t, false).run(forward);
+  keep_products(t, out, forward, restore);
+  store(t, out, forward, restore);
+  EventList whole(out.tensors), input(out.tensors), weight(out.tensors);
+  whole.append(restore);
+  input.append(restore);
+  if (policy.full) {
+    // The rebuilt output lives until the backward call of the checkpoint returns.
+    ForwardWalk(t, true).run(whole);
+    ForwardWalk(t, true).run(input);
+  }
+  const int handed = backward_events(t, false, whole, weight);
+  const int split_handed = backward_events(t, true, input, weight);
+  if (policy.full) {
+    whole.free(kLayerOutput);
+    input.free(kLayerOutput);
+  }
+  out.forward = finish(out.tensors, std::move(forward), -1);
+  out.backward = finish(out.tensors, std::move(whole), handed);
+  out.input_grad = finish(out.tensors, std::move(input), split_handed);
+  out.weight_grad = finish(out.tensors, std::move(weight), -1);
+  return out;
+}
+
+}  // namespace k3sim
