@@ -131,10 +131,12 @@ MachineReport inspect_machine(int gpus) {
              nccl.problem().empty() ? concat(nccl.version()) : "absent", "; date ", date_now()),
       concat("links: ", links, " active NVLinks on gpu 0, ", present, " GPUs present, ", used, " in use, peer access ",
              used < 2 ? "not tried" : peers ? "yes" : "no"),
-      "method: k3sim calibrate; CUDA events, median, repeated until the 95 % interval of the median is within 2 % (60 to 200 "
-      "repeats, 20 with --quick, fewer for kernels above 2 ms) after 40 ms of warm-up; L2 flushed before every repeat except sections copy, launch, overlap, nccl and rows "
-      "named *_warm; rows of several GPUs: wall clock from one host thread",
-      "implementation: gemm linear = cublasGemmEx, cublaslt_* and scaled_mm_* = cuBLASLt first heuristic; k3_* = this project's CUDA kernels; nccl = NCCL, NVLS off",
+      "method: k3sim calibrate; CUDA events, median, repeated until the 95 % interval of the median is within 2 % (60 to "
+      "200 repeats, 20 with --quick, fewer for kernels above 2 ms) after 40 ms of warm-up; L2 flushed before every repeat "
+      "except sections copy, launch, overlap, nccl and rows named *_warm; moonep, overlap and copies of several GPUs: wall "
+      "clock from one host thread",
+      "implementation: gemm linear = cublasGemmEx, cublaslt_* and scaled_mm_* = cuBLASLt first heuristic; k3_* = this "
+      "project's CUDA kernels (k3_latent_moe: experts as one cuBLASLt product each); nccl = NCCL, NVLS off",
       "found before: " + thermal_state(used)};
   return report;
 }

@@ -48,7 +48,7 @@ inline void synchronize_all(int gpus) {
   }
 }
 
-// `start(d)` enqueues the work of GPU d, which is the current device then.
+// `start(d)` enqueues the work of GPU d, which is the current device then; GPU 0 is current afterwards.
 inline double wall_time_us(int gpus, const std::function<void(int)>& start) {
   synchronize_all(gpus);
   const auto begin = std::chrono::steady_clock::now();
@@ -57,7 +57,9 @@ inline double wall_time_us(int gpus, const std::function<void(int)>& start) {
     start(d);
   }
   synchronize_all(gpus);
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  const auto end = std::chrono::steady_clock::now();
+  K3_CUDA(cudaSetDevice(0));
+  return std::chrono::duration<double, std::micro>(end - begin).count();
 }
 
 // Lets every GPU read and write every other GPU's memory. False when a pair cannot.

@@ -1,6 +1,6 @@
 // NCCL collectives between the GPUs of the host, copy-engine peer copies, and GEMM beside an all-reduce.
-//   bytes is the total buffer as nccl-tests count it. One host thread drives all GPUs, so below about 1 MiB the time is the
-//   host's; small sizes therefore repeat the call 20 times per sample and are named *_stream.
+//   bytes is the total buffer as nccl-tests count it. Up to 20 calls back to back make one sample, timed with events on
+//   every GPU. One host thread drives all GPUs, so below about 1 MiB the time is the host's: those rows are *_stream.
 // Source: hardware.md sections 3.2, 3.4; rows comparable with the shipped nccl rows.
 #include <algorithm>
 #include <functional>
@@ -21,6 +21,7 @@ struct Gpu {
   DeviceBuffer<bf16> in, out;
   cudaStream_t stream = nullptr;
   NcclComm comm = nullptr;
+  cudaEvent_t begin = nullptr, end = nullptr;
 };
 
 struct Ring {
@@ -31,7 +32,9 @@ struct Ring {
     const auto comms = lib.init_all(int(gpus.size()));
     for (std::size_t d = 0; d < gpus.size(); ++d) {
       K3_CUDA(cudaSetDevice(int(d)));
-      gpus[d] = {random_buffer<bf16>(elements, b.next_seed()), DeviceBuffer<bf16>(elements), nullptr, comms[d]};
+      gpus[d] = {random_buffer<bf16>(elements, b.next_seed()), DeviceBuffer<bf16>(elements), nullptr, comms[d], nullptr, nullptr};
+      K3_CUDA(cudaEventCreate(&gpus[d].begin));
+      K3_CUDA(cudaEventCreate(&gpus[d].end));
       K3_CUDA(cudaStreamCreateWithFlags(&gpus[d].stream, cudaStreamNonBlocking));
     }
     K3_CUDA(cudaSetDevice(0));
@@ -40,6 +43,29 @@ struct Ring {
     for (auto& g : gpus) lib.destroy(g.comm), cudaStreamDestroy(g.stream);
   }
   int size() const { return int(gpus.size()); }
+
+  // Time of what `start` enqueues, by the events of the slowest GPU.
+  double timed(const std::function<void()>& start) const {
+    synchronize_all(size());
+    const auto record = [&](bool end) {
+      for (int d = 0; d < size(); ++d) {
+        K3_CUDA(cudaSetDevice(d));
+        K3_CUDA(cudaEventRecord(end ? gpus[d].end : gpus[d].begin, gpus[d].stream));
+      }
+    };
+    record(false);
+    start();
+    record(true);
+    synchronize_all(size());
+    K3_CUDA(cudaSetDevice(0));
+    float slowest = 0;
+    for (const auto& g : gpus) {
+      float ms = 0;
+      K3_CUDA(cudaEventElapsedTime(&ms, g.begin, g.end));
+      slowest = std::max(slowest, ms);
+    }
+    return double(slowest) * 1e3;
+  }
 
   // Calls f(rank) inside one NCCL group.
   void group(const std::function<void(int)>& f) const {
@@ -125,17 +151,11 @@ void check(Bench& b, Ring& w) {
 void time_collectives(Bench& b, Ring& w, std::size_t largest) {
   for (std::size_t bytes = 1 << 10; bytes <= largest; bytes *= 4) {
     const bool small = bytes < (1u << 20);
-    const int repeat = small ? 20 : 1;
+    const int repeat = int(std::clamp<std::size_t>((std::size_t(1) << 30) / bytes, 1, 20));
     for (const auto& c : collectives()) {
       const KernelId id{"nccl", small ? concat(c.name, "_stream") : std::string(c.name), "fwd", "bf16",
                         concat("ranks=", w.size(), ";bytes=", bytes), 0, double(bytes)};
-      b.time_with(id, [&] {
-        synchronize_all(w.size());
-        const double us = wall_time_us(w.size(), [&](int d) {
-          if (d == 0) for (int i = 0; i < repeat; ++i) c.start(w, bytes / 2);
-        });
-        return us / repeat;
-      });
+      b.time_with(id, [&] { return w.timed([&] { for (int i = 0; i < repeat; ++i) c.start(w, bytes / 2); }) / repeat; });
     }
     Gpu &a = w.gpus[0], &z = w.gpus[1];
     const int peers = 1;

@@ -8,7 +8,8 @@ from stand_ins import FakeBench, modules, tensor
 from calibrate.adapters import (deep_ep_adapter, deep_gemm_adapter, fla_adapter, flash_attn_adapter, flash_kda_adapter,
                                 moonep_adapter, torch_grouped_mm_adapter, torch_linear_adapter, torch_nccl_adapter,
                                 torch_sdpa_adapter)
-from calibrate.adapters.__main__ import parse, run_adapter
+from calibrate.adapters.__main__ import parse
+from calibrate.adapters.running import run_adapter
 from calibrate.adapters.registry import ADAPTERS
 from calibrate.adapters.skipping import Skip, WrongResult
 
