@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "models/build/data_parallel.h"
+#include "models/build/replicas.h"
 #include "models/build/step_emitter.h"
 #include "sim/base/check.h"
 
@@ -41,7 +42,7 @@ class StepBuilder {
         data_parallel_(plan, machine),
         emitter_(builder_, machine, graph_, options.detail) {
     graph_.detail = options.detail;
-    choose_replicas();
+    graph_.replicas = represented_replicas(plan, options.unfold);
     const Schedule& s = plan_.schedule;
     ends_.stages = static_cast<std::size_t>(s.stages);
     ends_.microbatches = static_cast<std::size_t>(s.microbatches);
@@ -83,27 +84,6 @@ class StepBuilder {
     std::vector<TaskId> reductions;
     std::array<TaskId, kPrefetchLayers> recent_tails{};
   };
-
-  void choose_replicas() {
-    const auto folded = [&](GroupKind k) {
-      return std::find(options_.unfold.begin(), options_.unfold.end(), k) == options_.unfold.end();
-    };
-    const Placement& p = *plan_.placement;
-    const ParallelConfig& c = plan_.scenario.parallel;
-    for (int r = 0; r < p.replicas(); ++r) {
-      const auto coordinate = [&](GroupKind k, int size) {
-        const std::vector<int> members = p.members(k, r);
-        return size == 1 ? 0 : static_cast<int>(std::find(members.begin(), members.end(), r) - members.begin());
-      };
-      const bool tp_zero = c.tp == 1 || coordinate(GroupKind::tp, c.tp) == 0;
-      const bool cp_zero = c.cp == 1 || coordinate(GroupKind::cp, c.cp) == 0;
-      const bool dp_zero = coordinate(GroupKind::dp, c.dp * c.cp) / (c.cp) == 0 || c.dp == 1;
-      if ((!folded(GroupKind::tp) || tp_zero) && (!folded(GroupKind::cp) || cp_zero) &&
-          (!folded(GroupKind::dp) || dp_zero))
-        graph_.replicas.push_back(r);
-    }
-    CS_CHECK(!graph_.replicas.empty(), "no representative rank");
-  }
 
   const Chunk& chunk_of(int stage) const {
     return plan_.chunks[static_cast<std::size_t>(plan_.schedule.model_stage(stage))];
