@@ -14,8 +14,8 @@ std::string skip_reason(const Needs& needs, const MachineFacts& machine) {
                                   needs.compute_capability % 10, machine.compute_capability / 10,
                                   machine.compute_capability % 10));
   if (machine.free_memory_gib < needs.memory_gib)
-    reasons.push_back(fmt::format("needs {:.1f} GiB of GPU memory, {:.1f} free", needs.memory_gib,
-                                  machine.free_memory_gib));
+    reasons.push_back(
+        fmt::format("needs {:.1f} GiB of GPU memory, {:.1f} free", needs.memory_gib, machine.free_memory_gib));
   if (needs.peer_access && machine.gpus >= needs.gpus && !machine.peer_access)
     reasons.push_back("needs peer access between the GPUs, which the driver refuses");
   if (needs.nccl && !machine.nccl_problem.empty()) reasons.push_back("needs NCCL: " + machine.nccl_problem);

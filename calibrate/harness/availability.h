@@ -9,11 +9,11 @@
 namespace k3sim {
 
 struct MachineFacts {
-  int gpus = 0;                   // that will be used
-  int compute_capability = 0;     // 90 for Hopper
-  double free_memory_gib = 0;     // of the fullest GPU
-  bool peer_access = false;       // every pair can map the other's memory
-  std::string nccl_problem;       // empty: libnccl was loaded
+  int gpus = 0;                // that will be used
+  int compute_capability = 0;  // 90 for Hopper
+  double free_memory_gib = 0;  // of the fullest GPU
+  bool peer_access = false;    // every pair can map the other's memory
+  std::string nccl_problem;    // empty: libnccl was loaded
 };
 
 struct Needs {

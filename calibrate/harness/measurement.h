@@ -14,9 +14,9 @@ struct KernelId {
   std::string kernel;   // implementation and operation
   std::string pass;     // fwd, bwd, dgrad, wgrad
   std::string dtype;
-  std::string params;   // "M=4096;N=7168;K=7168"; may be empty
-  double flops = 0;     // useful operations, multiply-add = 2
-  double bytes = 0;     // fewest bytes that must move (for nccl: the total buffer as in nccl-tests)
+  std::string params;  // "M=4096;N=7168;K=7168"; may be empty
+  double flops = 0;    // useful operations, multiply-add = 2
+  double bytes = 0;    // fewest bytes that must move (for nccl: the total buffer as in nccl-tests)
 
   // What two runs of the same measurement share; resuming skips rows whose key is present.
   std::string key() const { return section + "," + kernel + "," + pass + "," + dtype + "," + params; }

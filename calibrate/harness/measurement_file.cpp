@@ -23,8 +23,10 @@ namespace {
 std::vector<std::string> split(const std::string& line, char by) {
   std::vector<std::string> fields(1);
   for (const char c : line) {
-    if (c == by) fields.emplace_back();
-    else fields.back() += c;
+    if (c == by)
+      fields.emplace_back();
+    else
+      fields.back() += c;
   }
   return fields;
 }

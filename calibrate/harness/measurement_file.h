@@ -36,9 +36,9 @@ class MeasurementWriter {
   bool done(const KernelId& id) const { return keys_.count(id.key()) != 0; }
   int resumed_rows() const { return resumed_; }
   int rows() const { return static_cast<int>(keys_.size()); }
-  void add(const Measurement& m);              // ignored when the key is present
-  void add_note(const std::string& comment);   // a '#' line, for example why something was skipped
-  void finish();                               // closes and renames to the final name
+  void add(const Measurement& m);             // ignored when the key is present
+  void add_note(const std::string& comment);  // a '#' line, for example why something was skipped
+  void finish();                              // closes and renames to the final name
 
  private:
   void write_line(const std::string& line);

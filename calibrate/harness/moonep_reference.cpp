@@ -14,7 +14,9 @@ std::size_t at(int row, int column, int columns) {
   return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) + static_cast<std::size_t>(column);
 }
 
-int index_of_max(const std::vector<int>& v) { return static_cast<int>(std::max_element(v.begin(), v.end()) - v.begin()); }
+int index_of_max(const std::vector<int>& v) {
+  return static_cast<int>(std::max_element(v.begin(), v.end()) - v.begin());
+}
 
 // Step 2: rows that each donor hands to each receiver.
 std::vector<int> rank_quotas(const MoonepShape& shape, std::vector<int> balance) {
@@ -104,7 +106,8 @@ std::vector<std::int64_t> moonep_rows(const MoonepShape& shape, const MoonepPlan
     int g = next[static_cast<std::size_t>(e)]++;
     int d = 0;
     while (g >= plan.alloc[at(d, e, shape.experts)]) g -= plan.alloc[at(d++, e, shape.experts)];
-    code.push_back(static_cast<std::int64_t>(d) * shape.capacity_rows() + plan.group_start[at(d, e, shape.experts)] + g);
+    code.push_back(static_cast<std::int64_t>(d) * shape.capacity_rows() + plan.group_start[at(d, e, shape.experts)] +
+                   g);
   }
   return code;
 }

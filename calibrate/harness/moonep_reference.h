@@ -1,8 +1,8 @@
 // MoonEP's placement of rows, computed on the host, as the reference that the GPU planner is checked against.
-//   loads -> rank quotas (fullest donor to emptiest receiver) -> split by expert -> layout per destination -> row of every
-//   entry. Ties go to the lowest rank and the lowest expert; every rank ends with exactly tokens * topk rows.
-// Source: k3-facts.md sections 3.2-3.4 (algorithm in steps 1-5, invariants). Valid when every rank routes the same number
-// of entries. The duplicate bookkeeping (step 6) is left to the kernels that use it.
+//   loads -> rank quotas (fullest donor to emptiest receiver) -> split by expert -> layout per destination -> row of
+//   every entry. Ties go to the lowest rank and the lowest expert; every rank ends with exactly tokens * topk rows.
+// Source: k3-facts.md sections 3.2-3.4 (algorithm in steps 1-5, invariants). Valid when every rank routes the same
+// number of entries. The duplicate bookkeeping (step 6) is left to the kernels that use it.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace k3sim {
 
 struct MoonepShape {
   int ranks = 0;
-  int experts = 0;   // multiple of ranks
-  int tokens = 0;    // per rank
+  int experts = 0;  // multiple of ranks
+  int tokens = 0;   // per rank
   int topk = 0;
-  int pad = 128;     // rows per group are padded to a multiple
+  int pad = 128;  // rows per group are padded to a multiple
   constexpr int per_rank() const { return experts / ranks; }
   constexpr int entries() const { return tokens * topk; }
   // Rows of a rank's receive buffer, padding included.

@@ -25,8 +25,10 @@ std::string Progress::bar(int done, int total, int width) {
 void Progress::step(const std::string& what) {
   if (!enabled_) return;
   const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - start_;
-  std::fputs(fmt::format("\r\033[K{} {:3d} % {}  {:.0f} s", bar(done_, total_, 30), 100 * done_ / total_, what,
-                         gone.count()).c_str(), stderr);
+  std::fputs(
+      fmt::format("\r\033[K{} {:3d} % {}  {:.0f} s", bar(done_, total_, 30), 100 * done_ / total_, what, gone.count())
+          .c_str(),
+      stderr);
   std::fflush(stderr);
   ++done_;
 }

@@ -21,11 +21,11 @@ struct Layer {
 
 // K3 KDA/MLA projections, gates, latent and shared FFN, dense FFN part; DeepSeek-V3 MLA and FFN; Llama-3 8B and 70B.
 constexpr Layer kLayers[] = {
-    {12288, 7168}, {7168, 12288}, {128, 7168},   {12288, 128},  {896, 7168},  {1536, 7168}, {576, 7168},
-    {12288, 1536}, {24576, 512},  {18432, 1536}, {3584, 7168},  {7168, 3584}, {6144, 7168}, {7168, 6144},
+    {12288, 7168}, {7168, 12288}, {128, 7168},   {12288, 128},  {896, 7168},   {1536, 7168},  {576, 7168},
+    {12288, 1536}, {24576, 512},  {18432, 1536}, {3584, 7168},  {7168, 3584},  {6144, 7168},  {7168, 6144},
     {6144, 3584},  {3584, 3072},  {24576, 1536}, {7168, 16384}, {18432, 7168}, {7168, 18432}, {4096, 7168},
     {7168, 2048},  {6144, 4096},  {4096, 4096},  {28672, 4096}, {4096, 14336}, {10240, 8192}, {8192, 8192},
-    {57344, 8192}, {8192, 28672}, {8192, 7168},  {7168, 8192},  {3072, 3584}, {7168, 7168},
+    {57344, 8192}, {8192, 28672}, {8192, 7168},  {7168, 8192},  {3072, 3584},  {7168, 7168},
 };
 
 std::int64_t log_between(const RandomKey& key, std::uint64_t index, double low, double high) {
@@ -40,7 +40,9 @@ double GemmShape::bytes(double element, double result) const {
   return element * (md * kd + nd * kd) + result * md * nd;
 }
 
-std::string GemmShape::params() const { return fmt::format("M={};N={};K={}", m, n, k); }
+std::string GemmShape::params() const {
+  return fmt::format("M={};N={};K={}", m, n, k);
+}
 
 std::vector<GemmShape> model_gemm_shapes(const std::vector<std::int64_t>& tokens) {
   std::vector<GemmShape> out;
@@ -75,6 +77,8 @@ std::vector<int> group_counts(int groups, int rows, Skew skew) {
   return counts;
 }
 
-const char* skew_name(Skew skew) { return skew == Skew::kZipf ? "zipf" : "uniform"; }
+const char* skew_name(Skew skew) {
+  return skew == Skew::kZipf ? "zipf" : "uniform";
+}
 
 }  // namespace k3sim

@@ -1,4 +1,5 @@
-// Softmax attention family with MLA head sizes, forward and backward, causal; checked on a small case in double precision.
+// Softmax attention family with MLA head sizes, forward and backward, causal; checked on a small case in double
+// precision.
 //   flops count the causal half: B H S^2 (192 + 128) forward, 2.5 times that backward (as in the shipped rows).
 // Source: k3-facts.md sections 1.2, 4.8.
 #include <cmath>
@@ -21,7 +22,8 @@ struct Tensors {
     const std::size_t rows = std::size_t(batch_heads) * tokens;
     q = random_buffer<bf16>(rows * kQkWidth, b.next_seed()), k = random_buffer<bf16>(rows * kQkWidth, b.next_seed());
     v = random_buffer<bf16>(rows * kVWidth, b.next_seed()), dout = random_buffer<bf16>(rows * kVWidth, b.next_seed());
-    out = DeviceBuffer<bf16>(rows * kVWidth), dv = DeviceBuffer<bf16>(rows * kVWidth), dk = DeviceBuffer<bf16>(rows * kQkWidth);
+    out = DeviceBuffer<bf16>(rows * kVWidth), dv = DeviceBuffer<bf16>(rows * kVWidth),
+    dk = DeviceBuffer<bf16>(rows * kQkWidth);
     lse = DeviceBuffer<float>(rows), delta = DeviceBuffer<float>(rows), dq = DeviceBuffer<float>(rows * kQkWidth);
     out.poison(), dv.poison(), dk.poison(), lse.poison(), dq.poison();
   }
@@ -36,8 +38,9 @@ struct Reference {
   std::vector<double> out, dq, dk, dv;
 };
 
-void reference_row(const Tensors& x, const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v,
-                   const std::vector<double>& dout, std::size_t head, int i, Reference& r) {
+void reference_row(const Tensors& x, const std::vector<double>& q, const std::vector<double>& k,
+                   const std::vector<double>& v, const std::vector<double>& dout, std::size_t head, int i,
+                   Reference& r) {
   const std::size_t qi = (head + i) * kQkWidth, oi = (head + i) * kVWidth;
   std::vector<double> p(i + 1), dp(i + 1, 0.0);
   double sum = 0, delta = 0;
@@ -68,7 +71,8 @@ void check(Bench& b, int heads, int tokens) {
   x.forward(b.stream());
   x.backward(b.stream());
   K3_CUDA(cudaStreamSynchronize(b.stream()));
-  const auto q = download_double(x.q), k = download_double(x.k), v = download_double(x.v), dout = download_double(x.dout);
+  const auto q = download_double(x.q), k = download_double(x.k), v = download_double(x.v),
+             dout = download_double(x.dout);
   Reference r{std::vector<double>(x.out.size(), 0.0), std::vector<double>(x.q.size(), 0.0),
               std::vector<double>(x.k.size(), 0.0), std::vector<double>(x.v.size(), 0.0)};
   for (int h = 0; h < heads; ++h)
@@ -86,8 +90,11 @@ void run_attention(Bench& b) {
   check(b, 2, 256);
   check(b, 3, 384);
   if (b.options().check_only) return;
-  struct Size { int batch, heads, tokens; };
-  for (const Size z : {Size{4, 64, 2048}, Size{2, 64, 4096}, Size{1, 64, 8192}, Size{1, 96, 8192}, Size{1, 16, 16384}}) {
+  struct Size {
+    int batch, heads, tokens;
+  };
+  for (const Size z :
+       {Size{4, 64, 2048}, Size{2, 64, 4096}, Size{1, 64, 8192}, Size{1, 96, 8192}, Size{1, 16, 16384}}) {
     if (b.options().quick && z.tokens != 4096) continue;
     Tensors x(b, z.batch * z.heads, z.tokens);
     const double flops = double(z.batch) * z.heads * double(z.tokens) * z.tokens * (kQkWidth + kVWidth);

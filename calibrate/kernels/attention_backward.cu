@@ -49,7 +49,8 @@ __global__ void delta_kernel(const bf16* out, const bf16* dout, float* delta) {
 }
 
 // P and dS of one query block into shared memory; warp w: query rows 16 (w % 4), keys 32 (w / 4).
-__device__ void probabilities(Shared& sh, const AttentionShape& s, const float* lse, const float* delta, int query0, int key0) {
+__device__ void probabilities(Shared& sh, const AttentionShape& s, const float* lse, const float* delta, int query0,
+                              int key0) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp % 4 * 16, col = warp / 4 * 32;
   float sc[4][4] = {}, dp[4][4] = {};
   product<false, false, 2, kQkWidth>(sc, sh.q[0], kQkPitch, row, sh.k[0], kQkPitch, col);
@@ -80,8 +81,8 @@ __device__ void write_tile(const float (&acc)[kTiles][4], bf16* out, int width, 
   for (int n = 0; n < kTiles; ++n)
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-      *reinterpret_cast<std::uint32_t*>(out + std::size_t(row + lane / 4 + h * 8) * width + col + n * 8 + lane % 4 * 2) =
-          pack2(acc[n][2 * h], acc[n][2 * h + 1]);
+      *reinterpret_cast<std::uint32_t*>(out + std::size_t(row + lane / 4 + h * 8) * width + col + n * 8 +
+                                        lane % 4 * 2) = pack2(acc[n][2 * h], acc[n][2 * h + 1]);
 }
 
 // dQ rows of this query block: warp w: rows 16 (w % 4), columns 96 (w / 4).
@@ -93,10 +94,12 @@ __device__ void add_dq(const Shared& sh, float* dq, int query0) {
   for (int n = 0; n < 12; ++n)
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-      atomicAdd(dq + std::size_t(query0 + row + lane / 4 + e / 2 * 8) * kQkWidth + col + n * 8 + lane % 4 * 2 + e % 2, acc[n][e]);
+      atomicAdd(dq + std::size_t(query0 + row + lane / 4 + e / 2 * 8) * kQkWidth + col + n * 8 + lane % 4 * 2 + e % 2,
+                acc[n][e]);
 }
 
-__global__ void __launch_bounds__(kThreads, 1) backward_kernel(AttentionShape s, AttentionTensors t, AttentionGradients g) {
+__global__ void __launch_bounds__(kThreads, 1)
+    backward_kernel(AttentionShape s, AttentionTensors t, AttentionGradients g) {
   extern __shared__ unsigned char raw[];
   Shared& sh = *reinterpret_cast<Shared*>(raw);
   const std::size_t head = std::size_t(blockIdx.x) * s.tokens;
@@ -123,7 +126,8 @@ __global__ void __launch_bounds__(kThreads, 1) backward_kernel(AttentionShape s,
 
 }  // namespace
 
-void attention_backward(const AttentionShape& s, const AttentionTensors& t, const AttentionGradients& g, cudaStream_t stream) {
+void attention_backward(const AttentionShape& s, const AttentionTensors& t, const AttentionGradients& g,
+                        cudaStream_t stream) {
   const std::size_t rows = std::size_t(s.batch_heads) * s.tokens;
   K3_CUDA(cudaMemsetAsync(g.dq, 0, rows * kQkWidth * sizeof(float), stream));
   delta_kernel<<<unsigned(rows / 8), 256, 0, stream>>>(t.out, g.dout, g.delta);

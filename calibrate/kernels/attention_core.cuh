@@ -20,17 +20,18 @@ struct AttentionShape {
 struct AttentionTensors {
   const bf16 *q, *k, *v;
   bf16* out;
-  float* lse;         // [batch_heads][tokens]
+  float* lse;  // [batch_heads][tokens]
 };
 
 struct AttentionGradients {
   const bf16* dout;
-  float* delta;       // scratch, [batch_heads][tokens]
-  float* dq;          // FP32, accumulated; the launch clears it
+  float* delta;  // scratch, [batch_heads][tokens]
+  float* dq;     // FP32, accumulated; the launch clears it
   bf16 *dk, *dv;
 };
 
 void attention_forward(const AttentionShape& s, const AttentionTensors& t, cudaStream_t stream);
-void attention_backward(const AttentionShape& s, const AttentionTensors& t, const AttentionGradients& g, cudaStream_t stream);
+void attention_backward(const AttentionShape& s, const AttentionTensors& t, const AttentionGradients& g,
+                        cudaStream_t stream);
 
 }  // namespace k3sim

@@ -1,7 +1,7 @@
 // What every kernel family gets: the machine, the options, a clock, and a place for its rows.
 //   A family builds its inputs, calls verify() with the difference from its double-precision reference, then time().
-//   time() repeats until stable. Cold: the L2 is flushed (a write several times its size) before every repeat; warm: not.
-//   Device time is taken with events around the launches; the flush keeps the GPU busy while the host enqueues.
+//   time() repeats until stable. Cold: the L2 is flushed (a write several times its size) before every repeat; warm:
+//   not. Device time is taken with events around the launches; the flush keeps the GPU busy while the host enqueues.
 // Source: engine-design.md section 14.6.
 #pragma once
 

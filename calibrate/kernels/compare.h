@@ -9,10 +9,18 @@
 
 namespace k3sim {
 
-inline double as_double(double x) { return x; }
-inline double as_double(float x) { return double(x); }
-inline double as_double(bf16 x) { return double(__bfloat162float(x)); }
-inline double as_double(int x) { return double(x); }
+inline double as_double(double x) {
+  return x;
+}
+inline double as_double(float x) {
+  return double(x);
+}
+inline double as_double(bf16 x) {
+  return double(__bfloat162float(x));
+}
+inline double as_double(int x) {
+  return double(x);
+}
 
 template <class A, class B>
 double relative_error(const std::vector<A>& out, const std::vector<B>& ref) {

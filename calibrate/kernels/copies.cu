@@ -36,8 +36,12 @@ struct Lane {  // one GPU with its two copy streams and pinned buffers
     cudaStreamDestroy(up);
     cudaStreamDestroy(down);
   }
-  void to_device(std::size_t n, cudaStream_t s) const { K3_CUDA(cudaMemcpyAsync(in.get(), host_in, n, cudaMemcpyHostToDevice, s)); }
-  void to_host(std::size_t n, cudaStream_t s) const { K3_CUDA(cudaMemcpyAsync(host_out, out.get(), n, cudaMemcpyDeviceToHost, s)); }
+  void to_device(std::size_t n, cudaStream_t s) const {
+    K3_CUDA(cudaMemcpyAsync(in.get(), host_in, n, cudaMemcpyHostToDevice, s));
+  }
+  void to_host(std::size_t n, cudaStream_t s) const {
+    K3_CUDA(cudaMemcpyAsync(host_out, out.get(), n, cudaMemcpyDeviceToHost, s));
+  }
 };
 
 void check(Bench& b, const Lane& lane) {
@@ -48,28 +52,35 @@ void check(Bench& b, const Lane& lane) {
   K3_CUDA(cudaDeviceSynchronize());
   std::vector<unsigned char> back(n);
   K3_CUDA(cudaMemcpy(back.data(), lane.in.get(), n, cudaMemcpyDeviceToHost));
-  const bool good = std::memcmp(back.data(), lane.host_in, n) == 0 && lane.host_out[0] == 0x3c && lane.host_out[n - 1] == 0x3c;
+  const bool good =
+      std::memcmp(back.data(), lane.host_in, n) == 0 && lane.host_out[0] == 0x3c && lane.host_out[n - 1] == 0x3c;
   b.verify(concat("host copies, GPU ", lane.device), good ? 0 : 1, 0);
 }
 
 void single_gpu(Bench& b, const Lane& lane, std::size_t n) {
   const double bytes = double(n);
   const std::string params = concat("bytes=", n);
-  b.time({"copy", "h2d_pinned", "fwd", "u8", params, 0, bytes}, [&] { lane.to_device(n, b.stream()); }, Cache::kWarm);
-  b.time({"copy", "d2h_pinned", "fwd", "u8", params, 0, bytes}, [&] { lane.to_host(n, b.stream()); }, Cache::kWarm);
+  b.time(
+      {"copy", "h2d_pinned", "fwd", "u8", params, 0, bytes}, [&] { lane.to_device(n, b.stream()); }, Cache::kWarm);
+  b.time(
+      {"copy", "d2h_pinned", "fwd", "u8", params, 0, bytes}, [&] { lane.to_host(n, b.stream()); }, Cache::kWarm);
   const Fork fork(b.stream(), {lane.up, lane.down});
-  b.time({"copy", "h2d_d2h_concurrent", "fwd", "u8", params, 0, 2 * bytes},
-         [&] {
-           fork.begin();
-           lane.to_device(n, lane.up);
-           lane.to_host(n, lane.down);
-           fork.join();
-         },
-         Cache::kWarm);
+  b.time(
+      {"copy", "h2d_d2h_concurrent", "fwd", "u8", params, 0, 2 * bytes},
+      [&] {
+        fork.begin();
+        lane.to_device(n, lane.up);
+        lane.to_host(n, lane.down);
+        fork.join();
+      },
+      Cache::kWarm);
 }
 
 void all_gpus(Bench& b, const std::vector<std::unique_ptr<Lane>>& lanes, std::size_t n) {
-  struct Mode { const char* name; bool up, down; };
+  struct Mode {
+    const char* name;
+    bool up, down;
+  };
   for (const Mode mode : {Mode{"h2d_pinned_all_gpus", true, false}, Mode{"d2h_pinned_all_gpus", false, true},
                           Mode{"h2d_d2h_all_gpus", true, true}}) {
     const double total = double(n) * double(lanes.size()) * (mode.up && mode.down ? 2 : 1);
@@ -93,7 +104,8 @@ void run_copies(Bench& b) {
   }
   K3_CUDA(cudaSetDevice(0));
   if (b.options().check_only) return;
-  for (const std::size_t n : {std::size_t(1) << 20, std::size_t(8) << 20, std::size_t(64) << 20, std::size_t(256) << 20}) {
+  for (const std::size_t n :
+       {std::size_t(1) << 20, std::size_t(8) << 20, std::size_t(64) << 20, std::size_t(256) << 20}) {
     single_gpu(b, *lanes[0], n);
     if (lanes.size() > 1) all_gpus(b, lanes, n);
   }

@@ -35,10 +35,10 @@ void cublas_gemm(const LtShape& s, const bf16* a, const bf16* b, bf16* d, cudaSt
   const float alpha = 1, beta = 0;
   K3_CUBLAS(cublasSetStream(h.handle, stream));
   K3_CUBLAS(cublasSetWorkspace(h.handle, h.workspace.get(), h.workspace.bytes()));  // setting a stream resets it
-  K3_CUBLAS(cublasGemmEx(h.handle, s.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, s.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                         int(s.n), int(s.m), int(s.k), &alpha, b, CUDA_R_16BF, int(s.b_transposed ? s.k : s.n), a,
-                         CUDA_R_16BF, int(s.a_transposed ? s.m : s.k), &beta, d, CUDA_R_16BF, int(s.n), CUBLAS_COMPUTE_32F,
-                         CUBLAS_GEMM_DEFAULT_TENSOR_OP));
+  K3_CUBLAS(cublasGemmEx(h.handle, s.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                         s.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, int(s.n), int(s.m), int(s.k), &alpha, b,
+                         CUDA_R_16BF, int(s.b_transposed ? s.k : s.n), a, CUDA_R_16BF, int(s.a_transposed ? s.m : s.k),
+                         &beta, d, CUDA_R_16BF, int(s.n), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT_TENSOR_OP));
 }
 
 }  // namespace k3sim

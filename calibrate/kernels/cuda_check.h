@@ -1,6 +1,6 @@
-// Every CUDA, cuBLASLt and NCCL call is checked; a failure throws with the call's text, so that a family is skipped with
-// the exact reason and the others still run.
-// Source: style notes (errors are values or exceptions, never exit codes ignored).
+// Every CUDA, cuBLASLt and NCCL call is checked; a failure throws with the call's text, so that a family is skipped
+// with the exact reason and the others still run. Source: style notes (errors are values or exceptions, never exit
+// codes ignored).
 #pragma once
 
 #include <cublasLt.h>

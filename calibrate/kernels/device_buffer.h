@@ -41,7 +41,9 @@ class DeviceBuffer {
     K3_CUDA(cudaMemcpy(host.data(), data_, bytes(), cudaMemcpyDefault));
     return host;
   }
-  void upload(const std::vector<T>& host) { K3_CUDA(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyDefault)); }
+  void upload(const std::vector<T>& host) {
+    K3_CUDA(cudaMemcpy(data_, host.data(), host.size() * sizeof(T), cudaMemcpyDefault));
+  }
 
  private:
   T* data_ = nullptr;

@@ -1,6 +1,6 @@
 // Elementwise kernels: device copy (the driver's own), add, and SiTU-GLU forward and backward.
-//   SiTU-GLU: out = [b1 tanh(g / b1) sigmoid(g)] * [b2 tanh(u / b2)], b1 = 4, b2 = 25, in FP32; g and u are the two halves
-//   of a row of the fused gate/up projection. Forward 6 bytes per output element, backward 10.
+//   SiTU-GLU: out = [b1 tanh(g / b1) sigmoid(g)] * [b2 tanh(u / b2)], b1 = 4, b2 = 25, in FP32; g and u are the two
+//   halves of a row of the fused gate/up projection. Forward 6 bytes per output element, backward 10.
 // Source: k3-facts.md section 1.2 (SiTU-GLU), hardware.md section 5.4. copy_d2d is comparable with the
 // shipped file; k3_* rows are this project's kernels.
 #include <cmath>
@@ -25,9 +25,13 @@ __global__ void add_kernel(const bf16* a, const bf16* b, bf16* out, std::size_t 
   }
 }
 
-unsigned grid_for(std::size_t items) { return unsigned(std::min<std::size_t>((items + 255) / 256, 132 * 32)); }
+unsigned grid_for(std::size_t items) {
+  return unsigned(std::min<std::size_t>((items + 255) / 256, 132 * 32));
+}
 
-double situ(double g, double u) { return 4 * std::tanh(g / 4) / (1 + std::exp(-g)) * 25 * std::tanh(u / 25); }
+double situ(double g, double u) {
+  return 4 * std::tanh(g / 4) / (1 + std::exp(-g)) * 25 * std::tanh(u / 25);
+}
 
 void check_situ(Bench& bench) {
   const int rows = 61, width = 384;
@@ -92,7 +96,9 @@ void time_copy_and_add(Bench& bench) {
     const auto copy = [&] {
       K3_CUDA(cudaMemcpyAsync(out.get(), a.get(), n * 2, cudaMemcpyDeviceToDevice, bench.stream()));
     };
-    const auto add = [&] { add_kernel<<<grid_for(n / 8), 256, 0, bench.stream()>>>(a.get(), b.get(), out.get(), n / 8); };
+    const auto add = [&] {
+      add_kernel<<<grid_for(n / 8), 256, 0, bench.stream()>>>(a.get(), b.get(), out.get(), n / 8);
+    };
     bench.time({"mem", "copy_d2d", "fwd", "bf16", params, 0, 2 * bytes}, copy);
     bench.time({"mem", "k3_add", "fwd", "bf16", params, double(n), 3 * bytes}, add);
     bench.time({"mem", "k3_copy_d2d_warm", "fwd", "bf16", params, 0, 2 * bytes}, copy, Cache::kWarm);

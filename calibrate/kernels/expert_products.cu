@@ -27,7 +27,8 @@ void ExpertProducts::input_grad(const bf16* dy, const bf16* w, bf16* dx, cudaStr
 }
 
 void ExpertProducts::weight_grad(const bf16* dy, const bf16* x, bf16* dw, cudaStream_t s) const {
-  for (const auto& e : experts_) e.weight_grad->run(dy + e.row * n_, x + e.row * k_, nullptr, dw + e.index * n_ * k_, s);
+  for (const auto& e : experts_)
+    e.weight_grad->run(dy + e.row * n_, x + e.row * k_, nullptr, dw + e.index * n_ * k_, s);
   for (const auto g : empty_) K3_CUDA(cudaMemsetAsync(dw + g * n_ * k_, 0, n_ * k_ * sizeof(bf16), s));
 }
 

@@ -23,8 +23,8 @@ class ExpertProducts {
     std::size_t index, row;
     std::unique_ptr<LtMatmul> forward, input_grad, weight_grad;
   };
-  std::vector<Expert> experts_;        // with at least one row
-  std::vector<std::size_t> empty_;     // whose weight gradient is zero
+  std::vector<Expert> experts_;     // with at least one row
+  std::vector<std::size_t> empty_;  // whose weight gradient is zero
   std::size_t n_, k_;
 };
 

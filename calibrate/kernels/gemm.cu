@@ -1,8 +1,8 @@
 // BF16 dense GEMM through cuBLAS (rows "linear": cublasGemmEx, what frameworks call) and cuBLASLt (forward, rows
 // "cublaslt_linear"), FP8 through cuBLASLt: y = x W^T, its input gradient and its weight gradient.
 //   fwd   Y[m,n] = X[m,k] W[n,k]^T        dgrad dX[m,k] = dY[m,n] W[n,k]        wgrad dW[n,k] = dY[m,n]^T X[m,k]
-//   FP8 (e4m3, fast accumulation) needs both operands with the reduced dimension innermost, so its gradients read copies
-//   that are stored transposed; scales are one per tensor, or one per row.
+//   FP8 (e4m3, fast accumulation) needs both operands with the reduced dimension innermost, so its gradients read
+//   copies that are stored transposed; scales are one per tensor, or one per row.
 // Every shape is checked on 512 sampled elements in double precision before it is timed.
 // Source: cuBLASLt documentation; hardware.md section 5.1.
 #include <cuda_fp8.h>
@@ -50,7 +50,9 @@ struct Operands {
   }
 };
 
-void poison(void* data, std::size_t bytes) { K3_CUDA(cudaMemset(data, 0xff, bytes)); }
+void poison(void* data, std::size_t bytes) {
+  K3_CUDA(cudaMemset(data, 0xff, bytes));
+}
 
 struct Pass {
   const char* name;
@@ -59,7 +61,8 @@ struct Pass {
   const bf16* b;
 };
 
-void check_and_time(Bench& bench, const KernelId& id, const Pass& pass, bf16* out, const std::function<void()>& launch) {
+void check_and_time(Bench& bench, const KernelId& id, const Pass& pass, bf16* out,
+                    const std::function<void()>& launch) {
   poison(out, std::size_t(pass.shape.m * pass.shape.n) * sizeof(bf16));
   launch();
   bench.verify(id.key(), sampled_matmul_error(pass.shape, pass.a, pass.b, out, bench.next_seed()), 1e-2);
@@ -96,7 +99,8 @@ void bf16_family(Bench& bench) {
 }
 
 __global__ void to_fp8(const bf16* in, __nv_fp8_e4m3* out, std::size_t n) {
-  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += std::size_t(gridDim.x) * blockDim.x)
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += std::size_t(gridDim.x) * blockDim.x)
     out[i] = __nv_fp8_e4m3(__bfloat162float(in[i]));
 }
 
@@ -123,17 +127,21 @@ void run_fp8(Bench& bench, const GemmShape& s, const char* pass, LtShape shape, 
   shape.b_transposed = true;
   const LtMatmul product(shape, buffers.ones.get(), buffers.ones.get());
   poison(buffers.out.get(), std::size_t(shape.m * shape.n) * sizeof(bf16));
-  const auto launch = [&] { product.run(buffers.a.get(), buffers.b.get(), nullptr, buffers.out.get(), bench.stream()); };
+  const auto launch = [&] {
+    product.run(buffers.a.get(), buffers.b.get(), nullptr, buffers.out.get(), bench.stream());
+  };
   launch();
-  bench.verify(id.key(), sampled_matmul_error_fp8(shape, buffers.a.get(), buffers.b.get(), buffers.out.get(),
-                                                  bench.next_seed()), 1e-2);
+  bench.verify(id.key(),
+               sampled_matmul_error_fp8(shape, buffers.a.get(), buffers.b.get(), buffers.out.get(), bench.next_seed()),
+               1e-2);
   bench.time(id, launch);
 }
 
 void fp8_family(Bench& bench) {
-  std::vector<GemmShape> shapes = {{4096, 12288, 7168}, {8192, 12288, 7168}, {8192, 6144, 7168}, {8192, 3584, 7168},
+  std::vector<GemmShape> shapes = {{4096, 12288, 7168}, {8192, 12288, 7168},  {8192, 6144, 7168}, {8192, 3584, 7168},
                                    {4096, 7168, 18432}, {16384, 12288, 7168}, {1024, 7168, 7168}, {2048, 7168, 7168}};
-  if (bench.options().quick) shapes.resize(3);
+  if (bench.options().quick)
+    shapes.resize(3);
   else
     for (const auto& s : model_gemm_shapes({2048, 8192}))
       if (s.n % 16 == 0 && s.flops() < 3e12) shapes.push_back(s);
@@ -162,7 +170,11 @@ void fp8_family(Bench& bench) {
 
 }  // namespace
 
-void run_gemm_bf16(Bench& bench) { bf16_family(bench); }
-void run_gemm_fp8(Bench& bench) { fp8_family(bench); }
+void run_gemm_bf16(Bench& bench) {
+  bf16_family(bench);
+}
+void run_gemm_fp8(Bench& bench) {
+  fp8_family(bench);
+}
 
 }  // namespace k3sim

@@ -1,5 +1,5 @@
-// Grouped GEMM family: the expert projections of K3 (gate+up 3584 -> 6144, down 3072 -> 3584) over 4 to 112 local experts,
-// uniform and Zipf counts; this project's kernel, and one cuBLASLt product per expert in a loop.
+// Grouped GEMM family: the expert projections of K3 (gate+up 3584 -> 6144, down 3072 -> 3584) over 4 to 112 local
+// experts, uniform and Zipf counts; this project's kernel, and one cuBLASLt product per expert in a loop.
 //   flops = 2 rows N K; bytes = every row in and out and every weight matrix once.
 // Source: k3-facts.md section 1.2, hardware.md section 5.2; parameters as in the shipped measurement file.
 #include "calibrate/kernels/grouped_gemm.cuh"
@@ -116,8 +116,9 @@ void run_case(Bench& b, const Case& c, const Projection& p) {
 
 void run_grouped(Bench& b) {
   check(b, {130, 0, 7, 256, 1}, 256, 128);
-  check(b, {65, 64, 63, 200, 0, 0, 3, 129, 5, 31, 32, 33, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
-            21, 22, 23}, 128, 128);
+  check(b, {65, 64, 63, 200, 0,  0,  3,  129, 5,  31, 32, 33, 1,  2,  3,  4,  5, 6,
+            7,  8,  9,  10,  11, 12, 13, 14,  15, 16, 17, 18, 19, 20, 21, 22, 23},
+        128, 128);
   if (b.options().check_only) return;
   for (const Case& c : cases(b.options().quick)) {
     run_case(b, c, {"up", 6144, 3584});

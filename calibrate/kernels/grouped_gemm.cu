@@ -1,5 +1,6 @@
 // Grouped GEMM kernels: 128x128 tiles, four warps of 64x64, K in steps of 64 through a three-stage cp.async pipeline.
-//   Each block finds its group with a warp-wide prefix sum over the tile counts, so the host never needs the row counts.
+//   Each block finds its group with a warp-wide prefix sum over the tile counts, so the host never needs the row
+//   counts.
 // Source: see the header; PTX ISA for mma.sync and cp.async.
 #include "calibrate/kernels/grouped_gemm.cuh"
 #include "calibrate/kernels/mma.cuh"
@@ -9,17 +10,17 @@ namespace k3sim {
 namespace {
 
 constexpr int kTile = 128, kStep = 64, kStages = 3, kThreads = 128;
-constexpr int kPitchK = kStep + 8;      // tile stored [row][k]
-constexpr int kPitchRow = kTile + 8;    // tile stored [k][row]
-constexpr int kTileElements = kTile * kPitchK > kStep * kPitchRow ? kTile * kPitchK : kStep * kPitchRow;
+constexpr int kPitchK = kStep + 8;    // tile stored [row][k]
+constexpr int kPitchRow = kTile + 8;  // tile stored [k][row]
+constexpr int kTileElements = kTile * kPitchK > kStep* kPitchRow ? kTile* kPitchK : kStep* kPitchRow;
 constexpr int kSharedBytes = 2 * kStages * kTileElements * int(sizeof(bf16));
 
 // One operand: element (row, k) is at base[row * ld + k], or at base[k * ld + row] when transposed.
 struct Operand {
   const bf16* base;
   long long ld;
-  int rows;  // valid rows
-  int depth; // valid k
+  int rows;   // valid rows
+  int depth;  // valid k
 };
 
 template <bool kTransposed>
@@ -124,8 +125,8 @@ __device__ void find_group(const int* offsets, int groups, int tile, int& group,
 
 // out[r, :] = a[r, :] * op(w[g]); the weight matrix is [rows of w][cols of w].
 template <bool kBT>
-__global__ void __launch_bounds__(kThreads) by_rows(const int* offsets, int groups, const bf16* a, const bf16* w, bf16* out,
-                                                    int depth, int width) {
+__global__ void __launch_bounds__(kThreads)
+    by_rows(const int* offsets, int groups, const bf16* a, const bf16* w, bf16* out, int depth, int width) {
   int group, row_tile;
   find_group(offsets, groups, blockIdx.y, group, row_tile);
   if (group < 0) return;
@@ -136,7 +137,8 @@ __global__ void __launch_bounds__(kThreads) by_rows(const int* offsets, int grou
   tile_product<false, kBT>(oa, ob, {out + first * width, width, rows}, row_tile * kTile, blockIdx.x * kTile);
 }
 
-__global__ void __launch_bounds__(kThreads) by_weight(const int* offsets, const bf16* dy, const bf16* x, bf16* dw, int n, int k) {
+__global__ void __launch_bounds__(kThreads)
+    by_weight(const int* offsets, const bf16* dy, const bf16* x, bf16* dw, int n, int k) {
   const int group = blockIdx.z;
   const long long first = offsets[group];
   const int rows = offsets[group + 1] - int(first);
@@ -151,7 +153,9 @@ void launch(Kernel kernel, dim3 grid, cudaStream_t stream, Args... args) {
   kernel<<<grid, kThreads, kSharedBytes, stream>>>(args...);
 }
 
-unsigned row_tiles(const GroupedShape& s) { return unsigned(s.rows / kTile + s.groups); }
+unsigned row_tiles(const GroupedShape& s) {
+  return unsigned(s.rows / kTile + s.groups);
+}
 
 }  // namespace
 

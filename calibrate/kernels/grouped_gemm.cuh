@@ -13,8 +13,8 @@ namespace k3sim {
 struct GroupedShape {
   const int* offsets = nullptr;  // device, [groups + 1]
   int groups = 0;
-  int rows = 0;                  // offsets[groups]
-  int n = 0, k = 0;              // of w[g][n, k]
+  int rows = 0;      // offsets[groups]
+  int n = 0, k = 0;  // of w[g][n, k]
 };
 
 void grouped_forward(const GroupedShape& s, const bf16* x, const bf16* w, bf16* out, cudaStream_t stream);

@@ -1,7 +1,8 @@
 // KDA family: this project's chunked core, forward and backward, checked against the token-by-token recurrence and its
 // reverse in double precision, then timed over tokens, heads and sequences.
 //   params as in the shipped rows: T is the total over nseq sequences. bytes: q, k, v, g and the output once (10 D per
-//   token and head); backward: those plus dO and four gradients. flops by k3-facts section 4.2 (report formula, chunk 16).
+//   token and head); backward: those plus dO and four gradients. flops by k3-facts section 4.2 (report formula, chunk
+//   16).
 // Source: k3-facts.md section 4.
 #include <cmath>
 
@@ -17,12 +18,14 @@ namespace {
 constexpr int kD = kKdaHead;
 
 __global__ void make_gate(bf16* g, std::size_t n) {  // log-decay in [-5, 0], mostly near zero as in a trained model
-  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += std::size_t(gridDim.x) * blockDim.x)
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += std::size_t(gridDim.x) * blockDim.x)
     g[i] = __float2bfloat16(-5.0f / (1.0f + __expf(-2.0f * __bfloat162float(g[i]) + 3.0f)));
 }
 
 __global__ void make_beta(float* b, std::size_t n) {
-  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += std::size_t(gridDim.x) * blockDim.x)
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += std::size_t(gridDim.x) * blockDim.x)
     b[i] = 1.0f / (1.0f + __expf(-b[i]));
 }
 
@@ -33,10 +36,14 @@ struct Tensors {
   KdaWorkspace work;
 
   Tensors(Bench& b, const KdaShape& shape, bool backward)
-      : s(shape), q(random_buffer<bf16>(s.elements(), b.next_seed(), {.scale = 0.0884f})),
+      : s(shape),
+        q(random_buffer<bf16>(s.elements(), b.next_seed(), {.scale = 0.0884f})),
         k(random_buffer<bf16>(s.elements(), b.next_seed(), {.scale = 0.0884f})),
-        v(random_buffer<bf16>(s.elements(), b.next_seed())), g(random_buffer<bf16>(s.elements(), b.next_seed())),
-        out(s.elements()), beta(random_buffer<float>(std::size_t(s.tokens()) * s.heads, b.next_seed())), work(s, backward) {
+        v(random_buffer<bf16>(s.elements(), b.next_seed())),
+        g(random_buffer<bf16>(s.elements(), b.next_seed())),
+        out(s.elements()),
+        beta(random_buffer<float>(std::size_t(s.tokens()) * s.heads, b.next_seed())),
+        work(s, backward) {
     make_gate<<<1024, 256>>>(g.get(), g.size());
     make_beta<<<64, 256>>>(beta.get(), beta.size());
     out.poison();
@@ -56,7 +63,7 @@ struct Tensors {
 
 using Vec = std::vector<double>;
 struct Reference {
-  Vec q, k, v, g, beta, dout;                       // what the kernel read
+  Vec q, k, v, g, beta, dout;  // what the kernel read
   Vec out, dq, dk, dv, dg, dbeta;
 };
 
@@ -113,8 +120,17 @@ void run_head(Reference& r, int length, const std::function<Position(int)>& at) 
 
 Reference reference(const Tensors& x) {
   const auto zeros = [&] { return Vec(x.s.elements(), 0.0); };
-  Reference r{download_double(x.q), download_double(x.k), download_double(x.v), download_double(x.g),
-              download_double(x.beta), download_double(x.dout), zeros(), zeros(), zeros(), zeros(), zeros(),
+  Reference r{download_double(x.q),
+              download_double(x.k),
+              download_double(x.v),
+              download_double(x.g),
+              download_double(x.beta),
+              download_double(x.dout),
+              zeros(),
+              zeros(),
+              zeros(),
+              zeros(),
+              zeros(),
               Vec(x.beta.size(), 0.0)};
   for (int n = 0; n < x.s.sequences; ++n)
     for (int h = 0; h < x.s.heads; ++h)

@@ -7,8 +7,8 @@ namespace k3sim {
 
 namespace {
 
-__global__ void __launch_bounds__(256) backward_scan(KdaShape s, const KdaPrepared* prepared, const bf16* dout, bf16* dstates,
-                                                     bf16* r_out) {
+__global__ void __launch_bounds__(256)
+    backward_scan(KdaShape s, const KdaPrepared* prepared, const bf16* dout, bf16* dstates, bf16* r_out) {
   extern __shared__ unsigned char raw[];
   KdaStage* stages = reinterpret_cast<KdaStage*>(raw);
   const KdaWalk walk(s, blockIdx.x, true);
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(256) backward_scan(KdaShape s, const KdaPrepar
 }
 
 struct LocalShared {
-  bf16 state[kKdaHead][kKdaPitch], dstate[kKdaHead][kKdaPitch];              // [value][key]
+  bf16 state[kKdaHead][kKdaPitch], dstate[kKdaHead][kKdaPitch];  // [value][key]
   bf16 dout[kKdaChunk][kKdaPitch], r[kKdaChunk][kKdaPitch], u[kKdaChunk][kKdaPitch];
   float dq[kKdaChunk][kKdaHead + 4], z[kKdaChunk][kKdaHead + 4], dkb[kKdaChunk][kKdaHead + 4];
   float dp[kKdaChunk][kKdaChunk], da[kKdaChunk][kKdaChunk];
@@ -59,7 +59,8 @@ struct LocalShared {
 };
 
 __device__ void load_rows(bf16 (*to)[kKdaPitch], const bf16* from, int rows, std::size_t pitch) {
-  for (int i = threadIdx.x; i < rows * 16; i += blockDim.x) copy_async16(&to[i / 16][i % 16 * 8], from + i / 16 * pitch + i % 16 * 8, true);
+  for (int i = threadIdx.x; i < rows * 16; i += blockDim.x)
+    copy_async16(&to[i / 16][i % 16 * 8], from + i / 16 * pitch + i % 16 * 8, true);
 }
 
 __device__ void store_tile(float (*to)[kKdaHead + 4], int n0, const float (&acc)[2][4]) {
@@ -108,14 +109,16 @@ __device__ void pair_products(LocalShared& sh) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const int i = lane / 4 + e / 2 * 8, j = n * 8 + lane % 4 * 2 + e % 2;
-      if (warp == 0) sh.dp[i][j] = j <= i ? acc[n][e] : 0.0f;
-      else sh.da[i][j] = j < i ? -sh.beta[i] * acc[n][e] : 0.0f;
+      if (warp == 0)
+        sh.dp[i][j] = j <= i ? acc[n][e] : 0.0f;
+      else
+        sh.da[i][j] = j < i ? -sh.beta[i] * acc[n][e] : 0.0f;
     }
 }
 
 struct Channel {
   float qt[kKdaChunk], kt[kKdaChunk], kh[kKdaChunk], up[kKdaChunk];  // q~, k~, k^, e^G
-  float last;                                                       // e^G_last
+  float last;                                                        // e^G_last
 };
 
 __device__ Channel load_channel(const KdaInputs& in, std::size_t base, std::size_t pitch, int c) {
@@ -172,7 +175,8 @@ __device__ void decay_gradient(LocalShared& sh) {
 }
 
 // dV = b R and db = R.U / b; sixteen threads per token.
-__device__ void value_gradients(const LocalShared& sh, std::size_t token, int heads, int head, const KdaGradients& grad) {
+__device__ void value_gradients(const LocalShared& sh, std::size_t token, int heads, int head,
+                                const KdaGradients& grad) {
   const int i = threadIdx.x / 16, part = threadIdx.x % 16 * 8;
   float dot = 0;
   Vec8 dv;
@@ -217,14 +221,16 @@ __global__ void __launch_bounds__(256) local_kernel(KdaShape s, KdaInputs in, co
 
 }  // namespace
 
-void kda_backward(const KdaShape& s, const KdaInputs& in, KdaWorkspace& w, const KdaGradients& grad, cudaStream_t stream) {
+void kda_backward(const KdaShape& s, const KdaInputs& in, KdaWorkspace& w, const KdaGradients& grad,
+                  cudaStream_t stream) {
   const auto* prepared = reinterpret_cast<const KdaPrepared*>(w.prepared.get());
   const int scan_shared = kKdaStages * int(sizeof(KdaStage)), local_shared = int(sizeof(LocalShared));
   K3_CUDA(cudaFuncSetAttribute(backward_scan, cudaFuncAttributeMaxDynamicSharedMemorySize, scan_shared));
   K3_CUDA(cudaFuncSetAttribute(local_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, local_shared));
-  backward_scan<<<s.sequences * s.heads, 256, scan_shared, stream>>>(s, prepared, grad.dout, w.dstates.get(), w.r.get());
-  local_kernel<<<dim3(s.chunks(), s.heads), 256, local_shared, stream>>>(s, in, w.states.get(), w.dstates.get(), w.u.get(),
-                                                                         w.r.get(), grad);
+  backward_scan<<<s.sequences * s.heads, 256, scan_shared, stream>>>(s, prepared, grad.dout, w.dstates.get(),
+                                                                     w.r.get());
+  local_kernel<<<dim3(s.chunks(), s.heads), 256, local_shared, stream>>>(s, in, w.states.get(), w.dstates.get(),
+                                                                         w.u.get(), w.r.get(), grad);
 }
 
 }  // namespace k3sim

@@ -37,25 +37,26 @@ struct KdaGradients {
 };
 
 struct KdaWorkspace {
-  DeviceBuffer<unsigned char> prepared;   // per chunk and head: the operands above
-  DeviceBuffer<bf16> states, dstates;     // S at the start, dS at the end of every chunk, [value][key]
-  DeviceBuffer<bf16> u, r;                // [token][head][128]
+  DeviceBuffer<unsigned char> prepared;  // per chunk and head: the operands above
+  DeviceBuffer<bf16> states, dstates;    // S at the start, dS at the end of every chunk, [value][key]
+  DeviceBuffer<bf16> u, r;               // [token][head][128]
   KdaWorkspace(const KdaShape& s, bool with_backward);
 };
 
 // keep: also writes states and u, which the backward pass reads.
 void kda_forward(const KdaShape& s, const KdaInputs& in, KdaWorkspace& w, bf16* out, bool keep, cudaStream_t stream);
-void kda_backward(const KdaShape& s, const KdaInputs& in, KdaWorkspace& w, const KdaGradients& grad, cudaStream_t stream);
+void kda_backward(const KdaShape& s, const KdaInputs& in, KdaWorkspace& w, const KdaGradients& grad,
+                  cudaStream_t stream);
 
 // One chunk and head of the prepared operands, as it lies in memory.
 constexpr int kKdaPitch = kKdaHead + 8, kKdaSmallPitch = kKdaChunk + 8;
 struct KdaPrepared {
-  bf16 q[kKdaChunk][kKdaPitch];        // q~
-  bf16 k[kKdaChunk][kKdaPitch];        // k~
-  bf16 kb[kKdaChunk][kKdaPitch];       // kb
-  bf16 t[kKdaChunk][kKdaSmallPitch];   // T
-  bf16 p[kKdaChunk][kKdaSmallPitch];   // P
-  float decay[kKdaHead];               // D
+  bf16 q[kKdaChunk][kKdaPitch];       // q~
+  bf16 k[kKdaChunk][kKdaPitch];       // k~
+  bf16 kb[kKdaChunk][kKdaPitch];      // kb
+  bf16 t[kKdaChunk][kKdaSmallPitch];  // T
+  bf16 p[kKdaChunk][kKdaSmallPitch];  // P
+  float decay[kKdaHead];              // D
   float beta[kKdaChunk];
 };
 static_assert(sizeof(KdaPrepared) % 16 == 0);

@@ -15,7 +15,8 @@ struct PrepareShared {
 };
 
 // One thread per key channel: decays and the scaled copies of q and k.
-__device__ void scale_channels(const KdaInputs& in, std::size_t base, std::size_t pitch, PrepareShared& sh, KdaPrepared& out) {
+__device__ void scale_channels(const KdaInputs& in, std::size_t base, std::size_t pitch, PrepareShared& sh,
+                               KdaPrepared& out) {
   const int c = threadIdx.x;
   float total[kKdaChunk], sum = 0, key[kKdaChunk];
 #pragma unroll
@@ -77,8 +78,8 @@ __global__ void __launch_bounds__(kKdaHead) prepare_kernel(KdaShape s, KdaInputs
 
 // State transposed, [value][key]: this warp's 16 value rows as accumulators over 16 key tiles.
 template <bool kKeep>
-__global__ void __launch_bounds__(256) forward_scan(KdaShape s, const KdaPrepared* prepared, const bf16* v, bf16* out,
-                                                    bf16* states, bf16* u_out) {
+__global__ void __launch_bounds__(256)
+    forward_scan(KdaShape s, const KdaPrepared* prepared, const bf16* v, bf16* out, bf16* states, bf16* u_out) {
   extern __shared__ unsigned char raw[];
   KdaStage* stages = reinterpret_cast<KdaStage*>(raw);
   const KdaWalk walk(s, blockIdx.x);
@@ -102,7 +103,8 @@ __global__ void __launch_bounds__(256) forward_scan(KdaShape s, const KdaPrepare
       load_b<false>(b, st.op.q[0], kKdaPitch, 0, kk * 16);
       mma(o[0], a, b[0], b[1]), mma(o[1], a, b[2], b[3]);
     }
-    for_each_element(v0, [&](int n, int e, int row, int token) { x[n][e] = st.op.beta[token] * (f32(st.x[token][row]) - x[n][e]); });
+    for_each_element(
+        v0, [&](int n, int e, int row, int token) { x[n][e] = st.op.beta[token] * (f32(st.x[token][row]) - x[n][e]); });
     pair_fragment(x, a);
     load_b<false>(b, st.op.t[0], kKdaSmallPitch, 0, 0);
     mma(u[0], a, b[0], b[1]), mma(u[1], a, b[2], b[3]);

@@ -1,6 +1,5 @@
-// What the two KDA scans share: walking over the chunks of one sequence and head, the three-stage input pipeline, and the
-// register layout of a warp's 16 x 128 slice of the transposed state.
-// Source: kda_core.cuh.
+// What the two KDA scans share: walking over the chunks of one sequence and head, the three-stage input pipeline, and
+// the register layout of a warp's 16 x 128 slice of the transposed state. Source: kda_core.cuh.
 #pragma once
 
 #include "calibrate/kernels/kda_core.cuh"
@@ -20,7 +19,10 @@ struct KdaWalk {
   int heads, head, first, count;
   bool reverse;
   __device__ KdaWalk(const KdaShape& s, int block, bool backwards = false)
-      : heads(s.heads), head(block % s.heads), first(block / s.heads * (s.length / kKdaChunk)), count(s.length / kKdaChunk),
+      : heads(s.heads),
+        head(block % s.heads),
+        first(block / s.heads * (s.length / kKdaChunk)),
+        count(s.length / kKdaChunk),
         reverse(backwards) {}
   __device__ int chunk(int step) const { return step >= count ? -1 : first + (reverse ? count - 1 - step : step); }
   __device__ std::size_t state_offset(int c) const { return (std::size_t(c) * heads + head) * kKdaHead * kKdaHead; }
@@ -34,7 +36,8 @@ struct KdaWalk {
       KdaStage& st = stages[step % kKdaStages];
       const auto* from = reinterpret_cast<const unsigned char*>(prepared + std::size_t(c) * heads + head);
       auto* to = reinterpret_cast<unsigned char*>(&st.op);
-      for (unsigned i = threadIdx.x * 16; i < sizeof(KdaPrepared); i += blockDim.x * 16) copy_async16(to + i, from + i, true);
+      for (unsigned i = threadIdx.x * 16; i < sizeof(KdaPrepared); i += blockDim.x * 16)
+        copy_async16(to + i, from + i, true);
       for (int i = threadIdx.x; i < kKdaChunk * 16; i += blockDim.x)
         copy_async16(&st.x[i / 16][i % 16 * 8], x + row_offset(c, i / 16) + i % 16 * 8, true);
     }

@@ -1,7 +1,8 @@
 // The LatentMoE expert path of one rank, forward and backward, as one timed unit:
 //   latent = x Wd^T; rows = gather(latent); gu = grouped(rows, Wgu); h = SiTU-GLU(gu); e = grouped(h, Wdn);
 //   z = combine(weight, e); y = z Wu^T; backward returns dx, the routing-weight gradient and all weight gradients.
-//   Dense and expert products by cuBLASLt (one per expert), the rest by this project's kernels. Forward flops = 2 T (2 H L) + 2 T k (3 L I).
+//   Dense and expert products by cuBLASLt (one per expert), the rest by this project's kernels. Forward flops = 2 T (2
+//   H L) + 2 T k (3 L I).
 // Checked as a whole against a double-precision chain on small sizes.
 // Source: k3-facts.md section 1.2 (LatentMoE: latent 3584, experts 3072, top 16; weight after the down projection).
 #include <algorithm>
@@ -54,8 +55,8 @@ struct Path {
   DeviceBuffer<int> token_of, row_of;
   DeviceBuffer<float> weight, dweight;
   DeviceBuffer<bf16> x, wd, wgu, wdn, wu;                      // inputs and weights
-  DeviceBuffer<bf16> latent, rows, gu, h, e, z, y;              // forward
-  DeviceBuffer<bf16> dy, dz, de, dh, dgu, drows, dlatent, dx;   // backward
+  DeviceBuffer<bf16> latent, rows, gu, h, e, z, y;             // forward
+  DeviceBuffer<bf16> dy, dz, de, dh, dgu, drows, dlatent, dx;  // backward
   DeviceBuffer<bf16> dwd, dwgu, dwdn, dwu;
   LtMatmul down, up, up_dx, up_dw, down_dx, down_dw;
   ExpertProducts gate_up, expert_down;
@@ -74,14 +75,18 @@ DeviceBuffer<T> poisoned(std::size_t n) {
 }
 
 Path::Path(Bench& b, const Dims& q)
-    : d(q), host(make_routing(q)), token_of(host.token_of.size()), row_of(host.row_of.size()),
+    : d(q),
+      host(make_routing(q)),
+      token_of(host.token_of.size()),
+      row_of(host.row_of.size()),
       down({.m = q.tokens, .n = q.latent, .k = q.hidden, .b_transposed = true}),
       up({.m = q.tokens, .n = q.hidden, .k = q.latent, .b_transposed = true}),
       up_dx({.m = q.tokens, .n = q.latent, .k = q.hidden}),
       up_dw({.m = q.hidden, .n = q.latent, .k = q.tokens, .a_transposed = true}),
       down_dx({.m = q.tokens, .n = q.hidden, .k = q.latent}),
       down_dw({.m = q.latent, .n = q.hidden, .k = q.tokens, .a_transposed = true}),
-      gate_up(host.offsets, 2 * q.inner, q.latent), expert_down(host.offsets, q.latent, q.inner) {
+      gate_up(host.offsets, 2 * q.inner, q.latent),
+      expert_down(host.offsets, q.latent, q.inner) {
   token_of.upload(host.token_of), row_of.upload(host.row_of);
   const std::size_t t = d.tokens, r = d.rows(), hid = d.hidden, l = d.latent, i = d.inner, g = d.experts;
   const auto random = [&](std::size_t n, double fan) {
@@ -133,7 +138,8 @@ void product(const double* a, const double* b, double* out, int m, int n, int k,
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
       double sum = 0;
-      for (int l = 0; l < k; ++l) sum += a[std::size_t(i) * k + l] * (b_transposed ? b[std::size_t(j) * k + l] : b[std::size_t(l) * n + j]);
+      for (int l = 0; l < k; ++l)
+        sum += a[std::size_t(i) * k + l] * (b_transposed ? b[std::size_t(j) * k + l] : b[std::size_t(l) * n + j]);
       out[std::size_t(i) * n + j] += sum;
     }
 }
@@ -145,7 +151,9 @@ void outer(const double* a, const double* b, double* out, int m, int n, int k) {
       for (int j = 0; j < k; ++j) out[std::size_t(i) * k + j] += a[std::size_t(r) * n + i] * b[std::size_t(r) * k + j];
 }
 
-double situ(double g, double u) { return 4 * std::tanh(g / 4) / (1 + std::exp(-g)) * 25 * std::tanh(u / 25); }
+double situ(double g, double u) {
+  return 4 * std::tanh(g / 4) / (1 + std::exp(-g)) * 25 * std::tanh(u / 25);
+}
 
 struct Reference {
   Mat y, dx, dweight, dwd, dwgu, dwdn, dwu;
@@ -154,25 +162,32 @@ struct Reference {
 Reference reference(const Path& p) {
   const Dims& d = p.d;
   const int t = d.tokens, r = d.rows(), hid = d.hidden, l = d.latent, in = d.inner;
-  const Mat x = download_double(p.x), wd = download_double(p.wd), wgu = download_double(p.wgu), wdn = download_double(p.wdn),
-            wu = download_double(p.wu), weight = download_double(p.weight), dy = download_double(p.dy);
+  const Mat x = download_double(p.x), wd = download_double(p.wd), wgu = download_double(p.wgu),
+            wdn = download_double(p.wdn), wu = download_double(p.wu), weight = download_double(p.weight),
+            dy = download_double(p.dy);
   const auto zeros = [](std::size_t n) { return Mat(n, 0.0); };
   Mat latent = zeros(p.latent.size()), rows = zeros(p.rows.size()), gu = zeros(p.gu.size()), h = zeros(p.h.size()),
       e = zeros(p.e.size()), z = zeros(p.z.size()), dz = z, de = e, dh = h, dgu = gu, drows = rows, dlatent = latent;
-  Reference out{zeros(p.y.size()), zeros(p.x.size()), zeros(weight.size()), zeros(wd.size()), zeros(wgu.size()),
-                zeros(wdn.size()), zeros(wu.size())};
+  Reference out{zeros(p.y.size()), zeros(p.x.size()), zeros(weight.size()), zeros(wd.size()),
+                zeros(wgu.size()), zeros(wdn.size()), zeros(wu.size())};
   product(x.data(), wd.data(), latent.data(), t, l, hid, true);
   for (int i = 0; i < r; ++i)
     for (int j = 0; j < l; ++j) rows[std::size_t(i) * l + j] = latent[std::size_t(p.host.token_of[i]) * l + j];
   const auto each = [&](auto f) {
     for (int g = 0; g < d.experts; ++g) f(g, std::size_t(p.host.offsets[g]), p.host.offsets[g + 1] - p.host.offsets[g]);
   };
-  each([&](int g, std::size_t o, int n) { product(&rows[o * l], &wgu[std::size_t(g) * 2 * in * l], &gu[o * 2 * in], n, 2 * in, l, true); });
+  each([&](int g, std::size_t o, int n) {
+    product(&rows[o * l], &wgu[std::size_t(g) * 2 * in * l], &gu[o * 2 * in], n, 2 * in, l, true);
+  });
   for (int i = 0; i < r; ++i)
-    for (int j = 0; j < in; ++j) h[std::size_t(i) * in + j] = situ(gu[std::size_t(i) * 2 * in + j], gu[std::size_t(i) * 2 * in + in + j]);
-  each([&](int g, std::size_t o, int n) { product(&h[o * in], &wdn[std::size_t(g) * l * in], &e[o * l], n, l, in, true); });
+    for (int j = 0; j < in; ++j)
+      h[std::size_t(i) * in + j] = situ(gu[std::size_t(i) * 2 * in + j], gu[std::size_t(i) * 2 * in + in + j]);
+  each([&](int g, std::size_t o, int n) {
+    product(&h[o * in], &wdn[std::size_t(g) * l * in], &e[o * l], n, l, in, true);
+  });
   for (int i = 0; i < r; ++i)
-    for (int j = 0; j < l; ++j) z[std::size_t(i / d.topk) * l + j] += weight[i] * e[std::size_t(p.host.row_of[i]) * l + j];
+    for (int j = 0; j < l; ++j)
+      z[std::size_t(i / d.topk) * l + j] += weight[i] * e[std::size_t(p.host.row_of[i]) * l + j];
   product(z.data(), wu.data(), out.y.data(), t, hid, l, true);
   product(dy.data(), wu.data(), dz.data(), t, l, hid, false);
   outer(dy.data(), z.data(), out.dwu.data(), t, hid, l);
@@ -245,7 +260,8 @@ void run_latent_moe(Bench& b) {
       for (const int tokens : {1024, 4096, 8192}) {
         if (b.options().quick && (experts != 28 || tokens != 4096)) continue;
         const Dims d{tokens, 16, experts, 7168, 3584, 3072, skew};
-        const std::string params = concat("tokens=", tokens, ";topk=16;G=", experts, ";H=7168;L=3584;I=3072;skew=", skew_name(skew));
+        const std::string params =
+            concat("tokens=", tokens, ";topk=16;G=", experts, ";H=7168;L=3584;I=3072;skew=", skew_name(skew));
         const double t = tokens, flops = 2 * t * (2.0 * 7168 * 3584) + 2 * t * 16 * (3.0 * 3584 * 3072);
         const double weights = 2 * (2.0 * 7168 * 3584 + experts * 3.0 * 3584 * 3072);
         const double moved = 2 * t * (2.0 * 7168 + 3.0 * 3584) + 2 * t * 16 * (4.0 * 3584 + 3.0 * 6144 / 2 + 3072);

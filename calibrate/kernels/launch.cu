@@ -13,7 +13,9 @@ namespace {
 constexpr int kKernels = 200;
 
 __global__ void empty_kernel() {}
-__global__ void small_kernel(float* x) { x[threadIdx.x] += 1.0f; }
+__global__ void small_kernel(float* x) {
+  x[threadIdx.x] += 1.0f;
+}
 
 cudaGraphExec_t capture(float* x, cudaStream_t s) {
   cudaGraph_t graph = nullptr;
@@ -38,10 +40,13 @@ void run_launch(Bench& b) {
   const auto loop = [&] {
     for (int i = 0; i < kKernels; ++i) small_kernel<<<1, 32, 0, b.stream()>>>(x.get());
   };
-  b.time({"launch", "k3_empty_kernel", "fwd", "fp32", "", 0, 0}, [&] { empty_kernel<<<1, 32, 0, b.stream()>>>(); }, Cache::kWarm);
+  b.time(
+      {"launch", "k3_empty_kernel", "fwd", "fp32", "", 0, 0}, [&] { empty_kernel<<<1, 32, 0, b.stream()>>>(); },
+      Cache::kWarm);
   b.time({"launch", "k3_small_kernels_stream", "fwd", "fp32", "n=200", 0, 0}, loop, Cache::kWarm);
-  b.time({"launch", "k3_small_kernels_graph", "fwd", "fp32", "n=200", 0, 0},
-         [&] { K3_CUDA(cudaGraphLaunch(graph, b.stream())); }, Cache::kWarm);
+  b.time(
+      {"launch", "k3_small_kernels_graph", "fwd", "fp32", "n=200", 0, 0},
+      [&] { K3_CUDA(cudaGraphLaunch(graph, b.stream())); }, Cache::kWarm);
   b.time_with({"launch", "k3_host_per_launch", "fwd", "fp32", "n=200", 0, 0}, [&] {
     K3_CUDA(cudaStreamSynchronize(b.stream()));
     const auto begin = std::chrono::steady_clock::now();

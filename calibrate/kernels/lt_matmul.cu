@@ -47,8 +47,12 @@ struct SampleView {
   long long a_row, a_col, b_row, b_col;
 };
 
-__device__ double load(const bf16* p, long long i) { return double(__bfloat162float(p[i])); }
-__device__ double load(const __nv_fp8_e4m3* p, long long i) { return double(float(p[i])); }
+__device__ double load(const bf16* p, long long i) {
+  return double(__bfloat162float(p[i]));
+}
+__device__ double load(const __nv_fp8_e4m3* p, long long i) {
+  return double(float(p[i]));
+}
 
 template <class T>
 __global__ void sample_kernel(const T* a, const T* b, const bf16* d, SampleView v, LtShape s, unsigned long long seed,

@@ -13,10 +13,10 @@ struct LtShape {
   bool a_transposed = false;  // A is stored [k,m]
   bool b_transposed = false;  // B is stored [n,k]
   int batch = 1;
-  bool b_shared = false;      // one B for the whole batch
+  bool b_shared = false;  // one B for the whole batch
   cudaDataType_t in = CUDA_R_16BF;
   cudaDataType_t out = CUDA_R_16BF;
-  bool row_scales = false;    // FP8: one scale per row of A and per column of B instead of one per tensor
+  bool row_scales = false;  // FP8: one scale per row of A and per column of B instead of one per tensor
 };
 
 class LtMatmul {
@@ -26,7 +26,8 @@ class LtMatmul {
   ~LtMatmul();
   LtMatmul(const LtMatmul&) = delete;
   LtMatmul& operator=(const LtMatmul&) = delete;
-  void run(const void* a, const void* b, const void* c, void* d, cudaStream_t stream, float alpha = 1, float beta = 0) const;
+  void run(const void* a, const void* b, const void* c, void* d, cudaStream_t stream, float alpha = 1,
+           float beta = 0) const;
 
  private:
   void set_scales(const float* a_scale, const float* b_scale, bool rows);

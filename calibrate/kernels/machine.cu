@@ -74,11 +74,12 @@ std::string date_now() {
 std::string gpu_line(const cudaDeviceProp& p, const Nvml& nvml, int gpus) {
   void* d = nvml.ok() ? nvml.device(0) : nullptr;
   const double gib = double(p.totalGlobalMem) / double(1ull << 30);
-  std::string line = concat("gpu: ", p.name, " x", gpus, ", ", p.multiProcessorCount, " SMs, compute capability ", p.major, ".",
-                            p.minor, ", ", int(gib + 0.5), " GiB, L2 ", p.l2CacheSize >> 20, " MiB");
+  std::string line = concat("gpu: ", p.name, " x", gpus, ", ", p.multiProcessorCount, " SMs, compute capability ",
+                            p.major, ".", p.minor, ", ", int(gib + 0.5), " GiB, L2 ", p.l2CacheSize >> 20, " MiB");
   if (d != nullptr)
-    line += concat(", driver ", nvml.driver(), ", power limit ", nvml.value(d, "nvmlDeviceGetPowerManagementLimit") / 1000,
-                   " W, SM clock at most ", nvml.clock(d, kSmClock, "nvmlDeviceGetMaxClockInfo"), " MHz (not locked)");
+    line +=
+        concat(", driver ", nvml.driver(), ", power limit ", nvml.value(d, "nvmlDeviceGetPowerManagementLimit") / 1000,
+               " W, SM clock at most ", nvml.clock(d, kSmClock, "nvmlDeviceGetMaxClockInfo"), " MHz (not locked)");
   return line;
 }
 
@@ -91,8 +92,8 @@ std::string thermal_state(int gpus) {
   for (int g = 0; g < gpus; ++g) {
     void* d = nvml.device(g);
     unsigned celsius = nvml.clock(d, 0, "nvmlDeviceGetTemperature");
-    text += concat(g == 0 ? "" : "; ", "gpu ", g, ": SM ", nvml.clock(d, kSmClock, "nvmlDeviceGetClockInfo"), " MHz, memory ",
-                   nvml.clock(d, kMemoryClock, "nvmlDeviceGetClockInfo"), " MHz, ",
+    text += concat(g == 0 ? "" : "; ", "gpu ", g, ": SM ", nvml.clock(d, kSmClock, "nvmlDeviceGetClockInfo"),
+                   " MHz, memory ", nvml.clock(d, kMemoryClock, "nvmlDeviceGetClockInfo"), " MHz, ",
                    nvml.value(d, "nvmlDeviceGetPowerUsage") / 1000, " W, ", celsius, " C");
   }
   return text;
@@ -127,13 +128,18 @@ MachineReport inspect_machine(int gpus) {
   const int links = nvml.ok() ? nvml.active_links(nvml.device(0)) : 0;
   report.header = {
       gpu_line(p, nvml, used),
-      concat("software: CUDA runtime ", runtime / 1000, ".", runtime % 1000 / 10, ", cuBLASLt ", cublasLtGetVersion(), ", NCCL ",
-             nccl.problem().empty() ? concat(nccl.version()) : "absent", "; date ", date_now()),
+      concat("software: CUDA runtime ", runtime / 1000, ".", runtime % 1000 / 10, ", cuBLASLt ", cublasLtGetVersion(),
+             ", NCCL ", nccl.problem().empty() ? concat(nccl.version()) : "absent", "; date ", date_now()),
       concat("links: ", links, " active NVLinks on gpu 0, ", present, " GPUs present, ", used, " in use, peer access ",
-             used < 2 ? "not tried" : peers ? "yes" : "no"),
-      "method: k3sim calibrate; CUDA events, median, repeated until the 95 % interval of the median is within 2 % (60 to "
-      "200 repeats, 20 with --quick, fewer for kernels above 2 ms) after 40 ms of warm-up; L2 flushed before every repeat "
-      "except sections copy, launch, overlap, nccl and rows named *_warm; moonep, overlap and copies of several GPUs: wall "
+             used < 2 ? "not tried"
+             : peers  ? "yes"
+                      : "no"),
+      "method: k3sim calibrate; CUDA events, median, repeated until the 95 % interval of the median is within 2 % (60 "
+      "to "
+      "200 repeats, 20 with --quick, fewer for kernels above 2 ms) after 40 ms of warm-up; L2 flushed before every "
+      "repeat "
+      "except sections copy, launch, overlap, nccl and rows named *_warm; moonep, overlap and copies of several GPUs: "
+      "wall "
       "clock from one host thread",
       "implementation: gemm linear = cublasGemmEx, cublaslt_* and scaled_mm_* = cuBLASLt first heuristic; k3_* = this "
       "project's CUDA kernels (k3_latent_moe: experts as one cuBLASLt product each); nccl = NCCL, NVLS off",

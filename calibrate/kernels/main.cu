@@ -58,13 +58,20 @@ Arguments parse(int argc, char** argv) {
       if (i + 1 >= argc) throw std::invalid_argument(arg + " needs a value");
       return std::string(argv[++i]);
     };
-    if (arg == "--quick") a.bench.quick = true;
-    else if (arg == "--check") a.bench.check_only = true;
-    else if (arg == "--gpus") a.gpus = std::stoi(value());
-    else if (arg == "--seed") a.bench.seed = std::stoull(value());
-    else if (arg == "--only") a.only = "," + value() + ",";
-    else if (arg == "--out") a.out = value();
-    else throw std::invalid_argument("unknown option " + arg);
+    if (arg == "--quick")
+      a.bench.quick = true;
+    else if (arg == "--check")
+      a.bench.check_only = true;
+    else if (arg == "--gpus")
+      a.gpus = std::stoi(value());
+    else if (arg == "--seed")
+      a.bench.seed = std::stoull(value());
+    else if (arg == "--only")
+      a.only = "," + value() + ",";
+    else if (arg == "--out")
+      a.out = value();
+    else
+      throw std::invalid_argument("unknown option " + arg);
   }
   if (a.out.empty() && !a.bench.check_only) throw std::invalid_argument("--out FILE.csv is missing");
   if (a.gpus < 0) throw std::invalid_argument("--gpus must be at least 1");
@@ -108,7 +115,8 @@ int calibrate(const Arguments& a) {
     good = run_family(f, bench, machine.facts) && good;
     K3_CUDA(cudaSetDevice(0));
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
-    if (std::getenv("K3SIM_CALIBRATE_TIMES") != nullptr) std::fputs(concat(f.name, " took ", spent.count(), " s\n").c_str(), stderr);
+    if (std::getenv("K3SIM_CALIBRATE_TIMES") != nullptr)
+      std::fputs(concat(f.name, " took ", spent.count(), " s\n").c_str(), stderr);
   }
   if (writer) {
     writer->add_note("found after: " + thermal_state(options.gpus));

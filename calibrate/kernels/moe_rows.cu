@@ -11,7 +11,8 @@ __global__ void gather_kernel(const bf16* x, const int* token_of, bf16* out, int
   for (int at = threadIdx.x; at < width8; at += blockDim.x) store8(out + (to + at) * 8, load8(x + (from + at) * 8));
 }
 
-__global__ void combine_kernel(const bf16* rows, const int* row_of, const float* weight, bf16* y, int topk, int width8) {
+__global__ void combine_kernel(const bf16* rows, const int* row_of, const float* weight, bf16* y, int topk,
+                               int width8) {
   const std::size_t token = blockIdx.x;
   for (int at = threadIdx.x; at < width8; at += blockDim.x) {
     float sum[8] = {};
@@ -60,7 +61,8 @@ void combine_rows(const bf16* rows, const Routing& r, const float* weight, bf16*
 
 void combine_rows_backward(const bf16* rows, const bf16* dy, const Routing& r, bf16* drows, float* dweight, int width,
                            cudaStream_t stream) {
-  combine_backward_kernel<<<r.rows(), 224, 0, stream>>>(rows, dy, r.row_of, r.weight, drows, dweight, r.topk, width / 8);
+  combine_backward_kernel<<<r.rows(), 224, 0, stream>>>(rows, dy, r.row_of, r.weight, drows, dweight, r.topk,
+                                                        width / 8);
 }
 
 }  // namespace k3sim

@@ -10,9 +10,9 @@
 namespace k3sim {
 
 struct Routing {
-  const int* token_of;   // [rows] source token of every grouped row
-  const int* row_of;     // [tokens, topk] grouped row of every entry
-  const float* weight;   // [tokens, topk]
+  const int* token_of;  // [rows] source token of every grouped row
+  const int* row_of;    // [tokens, topk] grouped row of every entry
+  const float* weight;  // [tokens, topk]
   int tokens = 0, topk = 0;
   int rows() const { return tokens * topk; }
 };

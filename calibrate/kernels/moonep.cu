@@ -1,6 +1,7 @@
-// MoonEP family. Ranks are laid over the GPUs in use (rank r on GPU r mod gpus), so that the planner and all data movement
-// are checked on one GPU with eight ranks; the movement is timed with one rank per GPU.
-//   logical bytes: tokens * topk * width * 2, what benchmarks of such libraries count; network bytes are fewer (section 3.6).
+// MoonEP family. Ranks are laid over the GPUs in use (rank r on GPU r mod gpus), so that the planner and all data
+// movement are checked on one GPU with eight ranks; the movement is timed with one rank per GPU.
+//   logical bytes: tokens * topk * width * 2, what benchmarks of such libraries count; network bytes are fewer
+//   (section 3.6).
 // Source: k3-facts.md section 3; the host reference is calibrate/harness/moonep_reference.h.
 #include <algorithm>
 #include <memory>
@@ -250,13 +251,15 @@ void time_replicas(Bench& b) {
     K3_CUDA(cudaSetDevice(0));
     const std::string params = concat("slots=", slots, ";bytes=", slots * expert * 2);
     for (const int blocks : {32, 132})
-      b.time({"moonep", "k3_moonep_weight_push", "fwd", "bf16", concat(params, ";sms=", blocks), 0, 2.0 * double(slots * expert)},
+      b.time({"moonep", "k3_moonep_weight_push", "fwd", "bf16", concat(params, ";sms=", blocks), 0,
+              2.0 * double(slots * expert)},
              [&] { moonep_push(weights.get(), replica.get(), weights.bytes(), blocks, b.stream()); });
-    b.time({"moonep", "k3_moonep_weight_copy_engine", "fwd", "bf16", params, 0, 2.0 * double(slots * expert)},
-           [&] { K3_CUDA(cudaMemcpyPeerAsync(replica.get(), 1, weights.get(), 0, weights.bytes(), b.stream())); },
-           Cache::kWarm);  // a copy engine does not wait for the flush in a way that events see
-    b.time({"moonep", "k3_moonep_gradient_return", "bwd", "fp32", concat("slots=", slots, ";bytes=", slots * expert * 4, ";sms=32"), 0,
-            4.0 * double(slots * expert)},
+    b.time(
+        {"moonep", "k3_moonep_weight_copy_engine", "fwd", "bf16", params, 0, 2.0 * double(slots * expert)},
+        [&] { K3_CUDA(cudaMemcpyPeerAsync(replica.get(), 1, weights.get(), 0, weights.bytes(), b.stream())); },
+        Cache::kWarm);  // a copy engine does not wait for the flush in a way that events see
+    b.time({"moonep", "k3_moonep_gradient_return", "bwd", "fp32",
+            concat("slots=", slots, ";bytes=", slots * expert * 4, ";sms=32"), 0, 4.0 * double(slots * expert)},
            [&] { moonep_return_gradient(grad.get(), replica_grad.get(), slots * expert, 32, b.stream()); });
   }
 }
@@ -264,7 +267,8 @@ void time_replicas(Bench& b) {
 }  // namespace
 
 void run_moonep(Bench& b) {
-  if (b.options().gpus > 1 && !enable_peer_access(b.options().gpus)) throw CudaFailure("no peer access between the GPUs");
+  if (b.options().gpus > 1 && !enable_peer_access(b.options().gpus))
+    throw CudaFailure("no peer access between the GPUs");
   check_world(b, {8, 64, 96, 4, 16}, 1.0);
   check_world(b, {4, 32, 256, 16, 128}, 0.3);
   check_world(b, {8, 896, 64, 16, 128}, 0.5);
@@ -272,7 +276,8 @@ void run_moonep(Bench& b) {
   if (b.options().check_only) return;
   time_planner(b);
   if (b.options().gpus < 2) {
-    b.note("skipped moonep dispatch, combine, weight prefetch and gradient return between GPUs: needs 2 GPUs, 1 in use");
+    b.note(
+        "skipped moonep dispatch, combine, weight prefetch and gradient return between GPUs: needs 2 GPUs, 1 in use");
     return;
   }
   for (const int tokens : {1024, 4096, 8192}) {

@@ -4,8 +4,8 @@
 //     alloc_before (rows of an expert on lower ranks), source_before (entries of lower sources), group_start.
 //   addresses: each rank numbers its entries inside their expert, in flat order, and looks the tables up.
 //   dispatch: per token one row crosses to each destination rank; further entries to the same rank are chained through
-//     link[] and copied there by an epilogue. combine: a prologue adds the chained rows up, then the source reads one row
-//     per destination rank and sums in FP32.
+//     link[] and copied there by an epilogue. combine: a prologue adds the chained rows up, then the source reads one
+//     row per destination rank and sums in FP32.
 // Source: k3-facts.md sections 3.2-3.6. Requires: at most 64 ranks, top-k at most 32, width a multiple of 8.
 #pragma once
 
@@ -21,9 +21,9 @@ struct MoonepTables {  // on the planner's GPU, each [ranks][experts]
   int *alloc, *alloc_before, *source_before, *group_start;
 };
 
-struct MoonepPeers {   // one pointer per rank, into that rank's memory
-  bf16* rows[kMoonepMaxRanks];   // receive buffer, [capacity][width]
-  int* link[kMoonepMaxRanks];    // [capacity]
+struct MoonepPeers {            // one pointer per rank, into that rank's memory
+  bf16* rows[kMoonepMaxRanks];  // receive buffer, [capacity][width]
+  int* link[kMoonepMaxRanks];   // [capacity]
 };
 
 struct MoonepEntries {  // of one rank
@@ -32,14 +32,19 @@ struct MoonepEntries {  // of one rank
   int* code;            // out: dest * capacity + row
 };
 
-inline int moonep_blocks(const MoonepShape& s) { return (s.entries() + kMoonepBlock - 1) / kMoonepBlock; }
+inline int moonep_blocks(const MoonepShape& s) {
+  return (s.entries() + kMoonepBlock - 1) / kMoonepBlock;
+}
 
 void moonep_plan_kernel(const MoonepShape& s, const int* counts, const MoonepTables& t, cudaStream_t stream);
-void moonep_addresses(const MoonepShape& s, const MoonepTables& t, int rank, const MoonepEntries& e, cudaStream_t stream);
-void moonep_dispatch(const MoonepShape& s, const bf16* x, const int* code, const MoonepPeers& peers, int width, cudaStream_t stream);
-void moonep_expand(bf16* rows, const int* link, int capacity, int width, cudaStream_t stream);          // dispatch epilogue
-void moonep_reduce(bf16* rows, const int* link, int capacity, int width, cudaStream_t stream);          // combine prologue
-void moonep_combine(const MoonepShape& s, const int* code, const MoonepPeers& peers, bf16* y, int width, cudaStream_t stream);
+void moonep_addresses(const MoonepShape& s, const MoonepTables& t, int rank, const MoonepEntries& e,
+                      cudaStream_t stream);
+void moonep_dispatch(const MoonepShape& s, const bf16* x, const int* code, const MoonepPeers& peers, int width,
+                     cudaStream_t stream);
+void moonep_expand(bf16* rows, const int* link, int capacity, int width, cudaStream_t stream);  // dispatch epilogue
+void moonep_reduce(bf16* rows, const int* link, int capacity, int width, cudaStream_t stream);  // combine prologue
+void moonep_combine(const MoonepShape& s, const int* code, const MoonepPeers& peers, bf16* y, int width,
+                    cudaStream_t stream);
 // Copies `bytes` through `blocks` blocks of threads (the library uses 32 multiprocessors); either side may be a peer.
 void moonep_push(const void* from, void* to, std::size_t bytes, int blocks, cudaStream_t stream);
 // grad += replica (read from a peer), then the replica is cleared.

@@ -10,7 +10,8 @@ constexpr int kThreads = 256;
 constexpr int kHead = 1 << 30;  // set in link[] for the row that crossed the network; the low bits hold next row + 1
 
 // One block per token: finds the first entry of every destination rank, chains the others behind it.
-__global__ void __launch_bounds__(kThreads) dispatch_kernel(MoonepShape s, const bf16* x, const int* code, MoonepPeers peers, int width8) {
+__global__ void __launch_bounds__(kThreads)
+    dispatch_kernel(MoonepShape s, const bf16* x, const int* code, MoonepPeers peers, int width8) {
   const int token = blockIdx.x, capacity = s.capacity_rows();
   const int* mine = code + std::size_t(token) * s.topk;
   __shared__ int primary[32];
@@ -64,7 +65,8 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(bf16* rows, const int*
   }
 }
 
-__global__ void __launch_bounds__(kThreads) combine_kernel(MoonepShape s, const int* code, MoonepPeers peers, bf16* y, int width8) {
+__global__ void __launch_bounds__(kThreads)
+    combine_kernel(MoonepShape s, const int* code, MoonepPeers peers, bf16* y, int width8) {
   const int token = blockIdx.x, capacity = s.capacity_rows();
   __shared__ const bf16* source[32];
   __shared__ int count;
@@ -119,7 +121,8 @@ __global__ void return_kernel(float4* grad, float4* replica, std::size_t n) {
 
 }  // namespace
 
-void moonep_dispatch(const MoonepShape& s, const bf16* x, const int* code, const MoonepPeers& peers, int width, cudaStream_t stream) {
+void moonep_dispatch(const MoonepShape& s, const bf16* x, const int* code, const MoonepPeers& peers, int width,
+                     cudaStream_t stream) {
   dispatch_kernel<<<s.tokens, kThreads, 0, stream>>>(s, x, code, peers, width / 8);
 }
 void moonep_expand(bf16* rows, const int* link, int capacity, int width, cudaStream_t stream) {
@@ -128,14 +131,16 @@ void moonep_expand(bf16* rows, const int* link, int capacity, int width, cudaStr
 void moonep_reduce(bf16* rows, const int* link, int capacity, int width, cudaStream_t stream) {
   reduce_kernel<<<capacity, kThreads, 0, stream>>>(rows, link, width / 8);
 }
-void moonep_combine(const MoonepShape& s, const int* code, const MoonepPeers& peers, bf16* y, int width, cudaStream_t stream) {
+void moonep_combine(const MoonepShape& s, const int* code, const MoonepPeers& peers, bf16* y, int width,
+                    cudaStream_t stream) {
   combine_kernel<<<s.tokens, kThreads, 0, stream>>>(s, code, peers, y, width / 8);
 }
 void moonep_push(const void* from, void* to, std::size_t bytes, int blocks, cudaStream_t stream) {
   push_kernel<<<blocks, 1024, 0, stream>>>(static_cast<const uint4*>(from), static_cast<uint4*>(to), bytes / 16);
 }
 void moonep_return_gradient(float* grad, float* replica, std::size_t n, int blocks, cudaStream_t stream) {
-  return_kernel<<<blocks, 1024, 0, stream>>>(reinterpret_cast<float4*>(grad), reinterpret_cast<float4*>(replica), n / 4);
+  return_kernel<<<blocks, 1024, 0, stream>>>(reinterpret_cast<float4*>(grad), reinterpret_cast<float4*>(replica),
+                                             n / 4);
 }
 
 }  // namespace k3sim

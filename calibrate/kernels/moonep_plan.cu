@@ -121,7 +121,8 @@ __global__ void count_kernel(MoonepShape s, MoonepEntries e) {
   for (int i = threadIdx.x; i < s.experts; i += blockDim.x) counter[i] = 0;
   __syncthreads();
   const int first = blockIdx.x * kMoonepBlock;
-  for (int i = first + threadIdx.x; i < min(first + kMoonepBlock, s.entries()); i += blockDim.x) atomicAdd(&counter[e.expert[i]], 1);
+  for (int i = first + threadIdx.x; i < min(first + kMoonepBlock, s.entries()); i += blockDim.x)
+    atomicAdd(&counter[e.expert[i]], 1);
   __syncthreads();
   for (int i = threadIdx.x; i < s.experts; i += blockDim.x) e.block_counts[blockIdx.x * s.experts + i] = counter[i];
 }
@@ -173,7 +174,8 @@ void moonep_plan_kernel(const MoonepShape& s, const int* counts, const MoonepTab
   plan_kernel<<<1, kThreads, shared, stream>>>(s, counts, t);
 }
 
-void moonep_addresses(const MoonepShape& s, const MoonepTables& t, int rank, const MoonepEntries& e, cudaStream_t stream) {
+void moonep_addresses(const MoonepShape& s, const MoonepTables& t, int rank, const MoonepEntries& e,
+                      cudaStream_t stream) {
   const int shared = s.experts * int(sizeof(int));
   count_kernel<<<moonep_blocks(s), 256, shared, stream>>>(s, e);
   prefix_kernel<<<(s.experts + 63) / 64, 64, 0, stream>>>(s, e.block_counts, moonep_blocks(s));

@@ -13,8 +13,10 @@ bool enable_peer_access(int gpus) {
       K3_CUDA(cudaDeviceCanAccessPeer(&can, a, b));
       if (can == 0) return false;
       const cudaError_t status = cudaDeviceEnablePeerAccess(b, 0);
-      if (status == cudaErrorPeerAccessAlreadyEnabled) cudaGetLastError();
-      else K3_CUDA(status);
+      if (status == cudaErrorPeerAccessAlreadyEnabled)
+        cudaGetLastError();
+      else
+        K3_CUDA(status);
     }
   }
   K3_CUDA(cudaSetDevice(0));

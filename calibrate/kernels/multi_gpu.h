@@ -15,7 +15,8 @@ namespace k3sim {
 
 class Fork {
  public:
-  Fork(cudaStream_t main, std::vector<cudaStream_t> sides) : main_(main), sides_(std::move(sides)), ends_(sides_.size()) {
+  Fork(cudaStream_t main, std::vector<cudaStream_t> sides)
+      : main_(main), sides_(std::move(sides)), ends_(sides_.size()) {
     K3_CUDA(cudaEventCreateWithFlags(&begin_, cudaEventDisableTiming));
     for (auto& e : ends_) K3_CUDA(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
   }

@@ -32,7 +32,12 @@ struct Ring {
     const auto comms = lib.init_all(int(gpus.size()));
     for (std::size_t d = 0; d < gpus.size(); ++d) {
       K3_CUDA(cudaSetDevice(int(d)));
-      gpus[d] = {random_buffer<bf16>(elements, b.next_seed()), DeviceBuffer<bf16>(elements), nullptr, comms[d], nullptr, nullptr};
+      gpus[d] = {random_buffer<bf16>(elements, b.next_seed()),
+                 DeviceBuffer<bf16>(elements),
+                 nullptr,
+                 comms[d],
+                 nullptr,
+                 nullptr};
       K3_CUDA(cudaEventCreate(&gpus[d].begin));
       K3_CUDA(cudaEventCreate(&gpus[d].end));
       K3_CUDA(cudaStreamCreateWithFlags(&gpus[d].stream, cudaStreamNonBlocking));
@@ -84,10 +89,29 @@ struct Collective {
 
 std::vector<Collective> collectives() {
   return {
-      {"all_reduce", [](Ring& w, std::size_t n) { w.group([&](int r) { auto& g = w.gpus[r]; w.lib.all_reduce(g.in.get(), g.out.get(), n, kType, g.comm, g.stream); }); }},
-      {"all_gather", [](Ring& w, std::size_t n) { w.group([&](int r) { auto& g = w.gpus[r]; w.lib.all_gather(g.in.get(), g.out.get(), n / w.size(), kType, g.comm, g.stream); }); }},
-      {"reduce_scatter", [](Ring& w, std::size_t n) { w.group([&](int r) { auto& g = w.gpus[r]; w.lib.reduce_scatter(g.in.get(), g.out.get(), n / w.size(), kType, g.comm, g.stream); }); }},
-      {"all_to_all", [](Ring& w, std::size_t n) {
+      {"all_reduce",
+       [](Ring& w, std::size_t n) {
+         w.group([&](int r) {
+           auto& g = w.gpus[r];
+           w.lib.all_reduce(g.in.get(), g.out.get(), n, kType, g.comm, g.stream);
+         });
+       }},
+      {"all_gather",
+       [](Ring& w, std::size_t n) {
+         w.group([&](int r) {
+           auto& g = w.gpus[r];
+           w.lib.all_gather(g.in.get(), g.out.get(), n / w.size(), kType, g.comm, g.stream);
+         });
+       }},
+      {"reduce_scatter",
+       [](Ring& w, std::size_t n) {
+         w.group([&](int r) {
+           auto& g = w.gpus[r];
+           w.lib.reduce_scatter(g.in.get(), g.out.get(), n / w.size(), kType, g.comm, g.stream);
+         });
+       }},
+      {"all_to_all",
+       [](Ring& w, std::size_t n) {
          const std::size_t part = n / w.size();
          w.group([&](int r) {
            auto& g = w.gpus[r];
@@ -97,14 +121,16 @@ std::vector<Collective> collectives() {
            }
          });
        }},
-      {"sendrecv_bidir", [](Ring& w, std::size_t n) {
+      {"sendrecv_bidir",
+       [](Ring& w, std::size_t n) {
          w.group([&](int r) {
            auto& g = w.gpus[r];
            w.lib.send(g.in.get(), n, kType, (r + 1) % w.size(), g.comm, g.stream);
            w.lib.recv(g.out.get(), n, kType, (r + w.size() - 1) % w.size(), g.comm, g.stream);
          });
        }},
-      {"send_unidir", [](Ring& w, std::size_t n) {
+      {"send_unidir",
+       [](Ring& w, std::size_t n) {
          w.group([&](int r) {
            auto& g = w.gpus[r];
            if (r == 0) w.lib.send(g.in.get(), n, kType, 1, g.comm, g.stream);
@@ -135,10 +161,14 @@ void check(Bench& b, Ring& w) {
       for (std::size_t i = 0; i < valid; ++i) {
         double v = 0;
         const std::size_t at = name == "reduce_scatter" ? r * part + i : i;
-        if (name == "all_reduce" || name == "reduce_scatter") for (const auto& x : in) v += x[at];
-        else if (name == "all_gather") v = in[i / part][i % part];
-        else if (name == "all_to_all") v = in[i / part][r * part + i % part];
-        else v = in[(r + w.size() - 1) % w.size()][i];
+        if (name == "all_reduce" || name == "reduce_scatter")
+          for (const auto& x : in) v += x[at];
+        else if (name == "all_gather")
+          v = in[i / part][i % part];
+        else if (name == "all_to_all")
+          v = in[i / part][r * part + i % part];
+        else
+          v = in[(r + w.size() - 1) % w.size()][i];
         want.push_back(v);
         got.push_back(out[i]);
       }
@@ -153,14 +183,24 @@ void time_collectives(Bench& b, Ring& w, std::size_t largest) {
     const bool small = bytes < (1u << 20);
     const int repeat = int(std::clamp<std::size_t>((std::size_t(1) << 30) / bytes, 1, 20));
     for (const auto& c : collectives()) {
-      const KernelId id{"nccl", small ? concat(c.name, "_stream") : std::string(c.name), "fwd", "bf16",
-                        concat("ranks=", w.size(), ";bytes=", bytes), 0, double(bytes)};
-      b.time_with(id, [&] { return w.timed([&] { for (int i = 0; i < repeat; ++i) c.start(w, bytes / 2); }) / repeat; });
+      const KernelId id{"nccl",
+                        small ? concat(c.name, "_stream") : std::string(c.name),
+                        "fwd",
+                        "bf16",
+                        concat("ranks=", w.size(), ";bytes=", bytes),
+                        0,
+                        double(bytes)};
+      b.time_with(id, [&] {
+        return w.timed([&] {
+          for (int i = 0; i < repeat; ++i) c.start(w, bytes / 2);
+        }) / repeat;
+      });
     }
     Gpu &a = w.gpus[0], &z = w.gpus[1];
     const int peers = 1;
-    b.time({"nccl", "peer_copy_ce", "fwd", "u8", concat("bytes=", bytes), 0, double(bytes)},
-           [&] { K3_CUDA(cudaMemcpyPeerAsync(z.out.get(), peers, a.in.get(), 0, bytes, b.stream())); }, Cache::kWarm);
+    b.time(
+        {"nccl", "peer_copy_ce", "fwd", "u8", concat("bytes=", bytes), 0, double(bytes)},
+        [&] { K3_CUDA(cudaMemcpyPeerAsync(z.out.get(), peers, a.in.get(), 0, bytes, b.stream())); }, Cache::kWarm);
   }
 }
 
@@ -175,19 +215,24 @@ void time_overlap(Bench& b, Ring& w) {
   for (int d = 0; d < w.size(); ++d) {
     K3_CUDA(cudaSetDevice(d));
     auto& p = products[d];
-    p.x = random_buffer<bf16>(std::size_t(m) * k, b.next_seed()), p.y = random_buffer<bf16>(std::size_t(n) * k, b.next_seed());
+    p.x = random_buffer<bf16>(std::size_t(m) * k, b.next_seed()),
+    p.y = random_buffer<bf16>(std::size_t(n) * k, b.next_seed());
     p.z = DeviceBuffer<bf16>(std::size_t(m) * n);
     K3_CUDA(cudaStreamCreateWithFlags(&p.stream, cudaStreamNonBlocking));
     p.lt = std::make_unique<LtMatmul>(LtShape{.m = m, .n = n, .k = k, .b_transposed = true});
   }
-  const auto gemm = [&](int d) { for (int i = 0; i < 6; ++i) products[d].lt->run(products[d].x.get(), products[d].y.get(), nullptr, products[d].z.get(), products[d].stream); };
+  const auto gemm = [&](int d) {
+    for (int i = 0; i < 6; ++i)
+      products[d].lt->run(products[d].x.get(), products[d].y.get(), nullptr, products[d].z.get(), products[d].stream);
+  };
   const auto all_to_all = collectives()[3], all_reduce = collectives()[0];
   const std::size_t elements = std::size_t(256) << 20;
   const std::string params = concat("ranks=", w.size(), ";commbytes=536870912;M=4096;N=12288;K=7168;rep=6");
   const auto row = [&](const char* name, bool compute, const Collective* comm, int times) {
     b.time_with({"overlap", name, "fwd", "bf16", params, 0, 0}, [&] {
       return wall_time_us(w.size(), [&](int d) {
-        if (d == 0 && comm != nullptr) for (int i = 0; i < times; ++i) comm->start(w, elements);
+        if (d == 0 && comm != nullptr)
+          for (int i = 0; i < times; ++i) comm->start(w, elements);
         K3_CUDA(cudaSetDevice(d));
         if (compute) gemm(d);
       });
@@ -204,7 +249,8 @@ void time_overlap(Bench& b, Ring& w) {
 }  // namespace
 
 void run_nccl(Bench& b) {
-  if (!enable_peer_access(b.options().gpus)) b.note("nccl: no peer access between the GPUs, NCCL goes through the host");
+  if (!enable_peer_access(b.options().gpus))
+    b.note("nccl: no peer access between the GPUs, NCCL goes through the host");
   const std::size_t largest = b.options().check_only ? 1 << 20 : b.options().quick ? 64u << 20 : 1u << 30;
   Ring ring(b, largest / 2);
   check(b, ring);

@@ -1,8 +1,9 @@
 // RMSNorm and Block Attention Residual mixes, forward and backward.
 //   RMSNorm: y = x * rsqrt(mean(x^2) + eps) * w.
-//   AttnRes mix of n source rows: score_r = sum_i c_i x_ri * rstd_r (c = pseudo-query times norm weight), p = softmax(score),
-//   y = sum_r p_r x_r. Backward: ds_r = p_r (dy.x_r - sum p dy.x), dx_r = p_r dy + ds_r rstd_r (c - score_r rstd_r x_r / D).
-//   One block per token at a time; parameter gradients stay in registers and are added once per block.
+//   AttnRes mix of n source rows: score_r = sum_i c_i x_ri * rstd_r (c = pseudo-query times norm weight), p =
+//   softmax(score), y = sum_r p_r x_r. Backward: ds_r = p_r (dy.x_r - sum p dy.x), dx_r = p_r dy + ds_r rstd_r (c -
+//   score_r rstd_r x_r / D). One block per token at a time; parameter gradients stay in registers and are added once
+//   per block.
 // Source: k3-facts.md section 1.2 (AttnRes data flow), hardware.md section 5.4. Width at most 12288, at most 9 sources.
 #include <cmath>
 
@@ -71,8 +72,8 @@ __global__ void sum_partials(const float* partial, float* out, int blocks, int w
 }
 
 template <int kVec>
-__global__ void __launch_bounds__(kThreads) rms_backward(const bf16* x, const float* w, const bf16* dy, bf16* dx, float* partial,
-                                                         int rows, int width8) {
+__global__ void __launch_bounds__(kThreads)
+    rms_backward(const bf16* x, const float* w, const bf16* dy, bf16* dx, float* partial, int rows, int width8) {
   float weight_grad[kVec][8] = {};
   for (int r = blockIdx.x; r < rows; r += gridDim.x) {
     const std::size_t base = std::size_t(r) * width8 * 8;
@@ -111,8 +112,8 @@ __global__ void __launch_bounds__(kThreads) rms_backward(const bf16* x, const fl
 }
 
 struct MixArgs {
-  const bf16* rows;   // [sources, tokens, width]
-  const float* query; // c, [width]
+  const bf16* rows;    // [sources, tokens, width]
+  const float* query;  // c, [width]
   int sources, tokens, width8;
 };
 
@@ -207,10 +208,14 @@ struct NormBuffers {
   DeviceBuffer<bf16> x, dy, y, dx;
   DeviceBuffer<float> w, dw, partial;
   NormBuffers(Bench& b, std::size_t rows, std::size_t width, std::size_t sources = 1)
-      : x(random_buffer<bf16>(sources * rows * width, b.next_seed())), dy(random_buffer<bf16>(rows * width, b.next_seed())),
-        y(rows * width), dx(sources * rows * width),
-        w(random_buffer<float>(width, b.next_seed(), {.scale = sources > 1 ? 0.02f : 0.2f, .mean = sources > 1 ? 0.f : 1.f})),
-        dw(width), partial(std::size_t(4 * b.sm_count()) * width) {
+      : x(random_buffer<bf16>(sources * rows * width, b.next_seed())),
+        dy(random_buffer<bf16>(rows * width, b.next_seed())),
+        y(rows * width),
+        dx(sources * rows * width),
+        w(random_buffer<float>(width, b.next_seed(),
+                               {.scale = sources > 1 ? 0.02f : 0.2f, .mean = sources > 1 ? 0.f : 1.f})),
+        dw(width),
+        partial(std::size_t(4 * b.sm_count()) * width) {
     y.poison();
     dx.poison();
     dw.poison();
@@ -219,21 +224,27 @@ struct NormBuffers {
 
 void norm_fwd(Bench& b, NormBuffers& n, int rows, int width) {
   const int width8 = width / 8;
-  if (width8 <= 2 * kThreads) rms_forward<2><<<rows, kThreads, 0, b.stream()>>>(n.x.get(), n.w.get(), n.y.get(), width8);
+  if (width8 <= 2 * kThreads)
+    rms_forward<2><<<rows, kThreads, 0, b.stream()>>>(n.x.get(), n.w.get(), n.y.get(), width8);
   else if (width8 <= 4 * kThreads)
     rms_forward<4><<<rows, kThreads, 0, b.stream()>>>(n.x.get(), n.w.get(), n.y.get(), width8);
-  else rms_forward<6><<<rows, kThreads, 0, b.stream()>>>(n.x.get(), n.w.get(), n.y.get(), width8);
+  else
+    rms_forward<6><<<rows, kThreads, 0, b.stream()>>>(n.x.get(), n.w.get(), n.y.get(), width8);
 }
 
 void norm_bwd(Bench& b, NormBuffers& n, int rows, int width) {
   const int width8 = width / 8, grid = std::min(rows, 4 * b.sm_count());
   const auto launch = [&](auto kernel) {
-    kernel<<<grid, kThreads, 0, b.stream()>>>(n.x.get(), n.w.get(), n.dy.get(), n.dx.get(), n.partial.get(), rows, width8);
+    kernel<<<grid, kThreads, 0, b.stream()>>>(n.x.get(), n.w.get(), n.dy.get(), n.dx.get(), n.partial.get(), rows,
+                                              width8);
     sum_partials<<<width / 32, kThreads, 0, b.stream()>>>(n.partial.get(), n.dw.get(), grid, width);
   };
-  if (width8 <= 2 * kThreads) launch(rms_backward<2>);
-  else if (width8 <= 4 * kThreads) launch(rms_backward<4>);
-  else launch(rms_backward<6>);
+  if (width8 <= 2 * kThreads)
+    launch(rms_backward<2>);
+  else if (width8 <= 4 * kThreads)
+    launch(rms_backward<4>);
+  else
+    launch(rms_backward<6>);
 }
 
 void mix_fwd(Bench& b, NormBuffers& n, int sources, int tokens, int width) {
@@ -242,8 +253,8 @@ void mix_fwd(Bench& b, NormBuffers& n, int sources, int tokens, int width) {
 
 void mix_bwd(Bench& b, NormBuffers& n, int sources, int tokens, int width) {
   const int grid = std::min(tokens, 4 * b.sm_count());
-  mix_backward<4><<<grid, kThreads, 0, b.stream()>>>({n.x.get(), n.w.get(), sources, tokens, width / 8}, n.dy.get(), n.dx.get(),
-                                                     n.partial.get());
+  mix_backward<4><<<grid, kThreads, 0, b.stream()>>>({n.x.get(), n.w.get(), sources, tokens, width / 8}, n.dy.get(),
+                                                     n.dx.get(), n.partial.get());
   sum_partials<<<width / 32, kThreads, 0, b.stream()>>>(n.partial.get(), n.dw.get(), grid, width);
 }
 

@@ -20,7 +20,8 @@ constexpr int kIterations = 5;
 __global__ void square_sums(const bf16* x, float* sums, std::size_t vectors) {
   const bf16* mine = x + blockIdx.y * vectors * 8;
   float sum = 0;
-  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < vectors; i += std::size_t(gridDim.x) * blockDim.x) {
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < vectors;
+       i += std::size_t(gridDim.x) * blockDim.x) {
     const Vec8 v = load8(mine + i * 8);
 #pragma unroll
     for (int j = 0; j < 8; ++j) sum += f32(v.v[j]) * f32(v.v[j]);
@@ -32,7 +33,8 @@ __global__ void square_sums(const bf16* x, float* sums, std::size_t vectors) {
 __global__ void normalise(const bf16* x, const float* sums, bf16* out, std::size_t vectors) {
   const std::size_t base = blockIdx.y * vectors * 8;
   const float scale = rsqrtf(sums[blockIdx.y] + 1e-14f);
-  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < vectors; i += std::size_t(gridDim.x) * blockDim.x) {
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < vectors;
+       i += std::size_t(gridDim.x) * blockDim.x) {
     Vec8 v = load8(x + base + i * 8);
 #pragma unroll
     for (int j = 0; j < 8; ++j) v.v[j] = __float2bfloat16(f32(v.v[j]) * scale);
@@ -47,10 +49,16 @@ struct NewtonSchulz {
   LtMatmul gram, square, update;
 
   NewtonSchulz(Bench& bench, int batch_size, int rows, int cols)
-      : batch(batch_size), m(rows), n(cols), x(random_buffer<bf16>(std::size_t(batch) * m * n, bench.next_seed())),
-        a(std::size_t(batch) * m * m), b(std::size_t(batch) * m * m), sums(batch),
+      : batch(batch_size),
+        m(rows),
+        n(cols),
+        x(random_buffer<bf16>(std::size_t(batch) * m * n, bench.next_seed())),
+        a(std::size_t(batch) * m * m),
+        b(std::size_t(batch) * m * m),
+        sums(batch),
         gram({.m = m, .n = m, .k = n, .b_transposed = true, .batch = batch}),
-        square({.m = m, .n = m, .k = m, .batch = batch}), update({.m = m, .n = n, .k = m, .batch = batch}) {
+        square({.m = m, .n = m, .k = m, .batch = batch}),
+        update({.m = m, .n = n, .k = m, .batch = batch}) {
     for (auto& buffer : y) buffer = DeviceBuffer<bf16>(x.size()), buffer.poison();
   }
 
@@ -70,11 +78,13 @@ struct NewtonSchulz {
   }
 };
 
-void multiply(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& out, int m, int n, int k, bool bt) {
+void multiply(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& out, int m, int n, int k,
+              bool bt) {
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j) {
       double sum = 0;
-      for (int l = 0; l < k; ++l) sum += a[std::size_t(i) * k + l] * (bt ? b[std::size_t(j) * k + l] : b[std::size_t(l) * n + j]);
+      for (int l = 0; l < k; ++l)
+        sum += a[std::size_t(i) * k + l] * (bt ? b[std::size_t(j) * k + l] : b[std::size_t(l) * n + j]);
       out[std::size_t(i) * n + j] = sum;
     }
 }
@@ -107,8 +117,10 @@ void check_newton_schulz(Bench& b) {
 struct Adam {
   DeviceBuffer<float> p, g, m, v;
   Adam(Bench& b, std::size_t n)
-      : p(random_buffer<float>(n, b.next_seed())), g(random_buffer<float>(n, b.next_seed())),
-        m(random_buffer<float>(n, b.next_seed(), {.scale = 0.1f})), v(random_buffer<float>(n, b.next_seed(), {.scale = 0.01f, .mean = 1.0f})) {}
+      : p(random_buffer<float>(n, b.next_seed())),
+        g(random_buffer<float>(n, b.next_seed())),
+        m(random_buffer<float>(n, b.next_seed(), {.scale = 0.1f})),
+        v(random_buffer<float>(n, b.next_seed(), {.scale = 0.01f, .mean = 1.0f})) {}
 };
 
 struct AdamStep {
@@ -123,7 +135,8 @@ __host__ __device__ inline void adam_update(T& p, T g, T& m, T& v, const AdamSte
 }
 
 __global__ void adamw_kernel(float4* p, const float4* g, float4* m, float4* v, std::size_t vectors, AdamStep s) {
-  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < vectors; i += std::size_t(gridDim.x) * blockDim.x) {
+  for (std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < vectors;
+       i += std::size_t(gridDim.x) * blockDim.x) {
     float4 pi = p[i], gi = g[i], mi = m[i], vi = v[i];
     adam_update(pi.x, gi.x, mi.x, vi.x, s), adam_update(pi.y, gi.y, mi.y, vi.y, s);
     adam_update(pi.z, gi.z, mi.z, vi.z, s), adam_update(pi.w, gi.w, mi.w, vi.w, s);
@@ -132,8 +145,9 @@ __global__ void adamw_kernel(float4* p, const float4* g, float4* m, float4* v, s
 }
 
 void adamw(Adam& a, std::size_t n, cudaStream_t s) {
-  adamw_kernel<<<132 * 16, 256, 0, s>>>(reinterpret_cast<float4*>(a.p.get()), reinterpret_cast<const float4*>(a.g.get()),
-                                        reinterpret_cast<float4*>(a.m.get()), reinterpret_cast<float4*>(a.v.get()), n / 4, AdamStep{});
+  adamw_kernel<<<132 * 16, 256, 0, s>>>(
+      reinterpret_cast<float4*>(a.p.get()), reinterpret_cast<const float4*>(a.g.get()),
+      reinterpret_cast<float4*>(a.m.get()), reinterpret_cast<float4*>(a.v.get()), n / 4, AdamStep{});
 }
 
 void check_adamw(Bench& b) {
@@ -157,12 +171,19 @@ void run_optimizer(Bench& b) {
   check_newton_schulz(b);
   check_adamw(b);
   if (b.options().check_only) return;
-  struct Size { int batch, m, n; };
+  struct Size {
+    int batch, m, n;
+  };
   for (const Size z : {Size{1, 3072, 3584}, Size{4, 3072, 3584}, Size{288, 128, 7168}, Size{1, 7168, 12288}}) {
     if (b.options().quick && z.m == 7168) continue;
     const double m = z.m, n = z.n;
-    const KernelId id{"optimizer", "cublaslt_muon_ns5", "fwd", "bf16", concat("batch=", z.batch, ";m=", z.m, ";n=", z.n),
-                      z.batch * 5 * (4 * m * m * n + 2 * m * m * m), 0};
+    const KernelId id{"optimizer",
+                      "cublaslt_muon_ns5",
+                      "fwd",
+                      "bf16",
+                      concat("batch=", z.batch, ";m=", z.m, ";n=", z.n),
+                      z.batch * 5 * (4 * m * m * n + 2 * m * m * m),
+                      0};
     if (b.skip(id)) continue;
     NewtonSchulz ns(b, z.batch, z.m, z.n);
     b.time(id, [&] { ns.run(b.stream()); });

@@ -114,10 +114,11 @@ void check_router(Bench& b) {
   b.verify("router top-16 of 896, weights", relative_error(got_w, want_w), 1e-3);
 }
 
-void quantise(const DeviceBuffer<bf16>& x, DeviceBuffer<__nv_fp8_e4m3>& q, DeviceBuffer<float>& scale, cudaStream_t stream) {
+void quantise(const DeviceBuffer<bf16>& x, DeviceBuffer<__nv_fp8_e4m3>& q, DeviceBuffer<float>& scale,
+              cudaStream_t stream) {
   const std::size_t vectors = x.size() / 8;
   quantise_kernel<<<unsigned(std::min<std::size_t>(vectors / 256, 132 * 64)), 256, 0, stream>>>(x.get(), q.get(),
-                                                                                              scale.get(), vectors);
+                                                                                                scale.get(), vectors);
 }
 
 void check_quantise(Bench& b) {
@@ -154,7 +155,9 @@ void run_router_quant(Bench& b) {
     b.time({"mem", "k3_topk16_of_896", "fwd", "fp32", concat("M=", tokens), 0, double(scores.bytes())},
            [&] { route(scores, bias, expert, weight, tokens, b.stream()); });
   }
-  struct Size { long long m, d; };
+  struct Size {
+    long long m, d;
+  };
   for (const Size s : {Size{8192, 7168}, Size{8192, 12288}, Size{131072, 3584}}) {
     if (b.options().quick && s.d != 7168) continue;
     const auto x = random_buffer<bf16>(std::size_t(s.m * s.d), b.next_seed());

@@ -14,7 +14,9 @@ struct Point {
 };
 
 // tanh by one exponential; absolute error below 1e-6, far under the rounding of the result to bf16.
-__device__ float fast_tanh(float x) { return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x)); }
+__device__ float fast_tanh(float x) {
+  return 1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * x));
+}
 
 __device__ Point evaluate(float g, float u) {
   const float s = __fdividef(1.0f, 1.0f + __expf(-g));
@@ -55,7 +57,9 @@ __global__ void backward_kernel(const bf16* gu, const bf16* dout, bf16* dgu, std
   }
 }
 
-unsigned grid_for(std::size_t vectors) { return unsigned(std::min<std::size_t>((vectors + 255) / 256, 132 * 32)); }
+unsigned grid_for(std::size_t vectors) {
+  return unsigned(std::min<std::size_t>((vectors + 255) / 256, 132 * 32));
+}
 
 }  // namespace
 

@@ -10,9 +10,15 @@ struct alignas(16) Vec8 {
   bf16 v[8];
 };
 
-__device__ inline Vec8 load8(const bf16* p) { return *reinterpret_cast<const Vec8*>(p); }
-__device__ inline void store8(bf16* p, const Vec8& v) { *reinterpret_cast<Vec8*>(p) = v; }
-__device__ inline float f32(bf16 x) { return __bfloat162float(x); }
+__device__ inline Vec8 load8(const bf16* p) {
+  return *reinterpret_cast<const Vec8*>(p);
+}
+__device__ inline void store8(bf16* p, const Vec8& v) {
+  *reinterpret_cast<Vec8*>(p) = v;
+}
+__device__ inline float f32(bf16 x) {
+  return __bfloat162float(x);
+}
 
 // Sum over the block, the same value in every thread. blockDim.x is a multiple of 32 and at most 1024.
 __device__ inline float block_sum(float x) {

@@ -1,6 +1,6 @@
 // Shape design: coverage, determinism, exact counts; reasons for skipping.
-#include "calibrate/harness/availability.h"
 #include "calibrate/harness/shapes.h"
+#include "calibrate/harness/availability.h"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,8 @@ TEST_CASE("shapes: the K3 projections are in the model design, once each") {
   const auto shapes = model_gemm_shapes({4096});
   std::set<std::string> names;
   for (const auto& s : shapes) CHECK(names.insert(s.params()).second);
-  for (const char* k3 : {"M=4096;N=12288;K=7168", "M=4096;N=3584;K=7168", "M=4096;N=896;K=7168", "M=4096;N=12288;K=1536"})
+  for (const char* k3 :
+       {"M=4096;N=12288;K=7168", "M=4096;N=3584;K=7168", "M=4096;N=896;K=7168", "M=4096;N=12288;K=1536"})
     CHECK(names.count(k3) == 1);
 }
 
@@ -53,7 +54,10 @@ TEST_CASE("shapes: group counts add up exactly; Zipf gives the first expert the 
 }
 
 TEST_CASE("availability: the reason names what is needed and what is there") {
-  const MachineFacts one{.gpus = 1, .compute_capability = 80, .free_memory_gib = 30, .peer_access = false,
+  const MachineFacts one{.gpus = 1,
+                         .compute_capability = 80,
+                         .free_memory_gib = 30,
+                         .peer_access = false,
                          .nccl_problem = "libnccl.so.2: cannot open"};
   CHECK(skip_reason({}, one).empty());
   CHECK(skip_reason({.gpus = 2}, one) == "needs 2 GPUs, 1 in use");

@@ -1,4 +1,5 @@
-// The measurement files in the repository: they parse, say where they come from, hold no row twice and nothing impossible.
+// The measurement files in the repository: they parse, say where they come from, hold no row twice and nothing
+// impossible.
 #include "calibrate/harness/measurement_file.h"
 
 #include <doctest/doctest.h>
@@ -10,7 +11,8 @@ using namespace k3sim;
 
 TEST_CASE("shipped measurements: every file parses, names its GPU and date, and has each key once") {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(K3SIM_SOURCE_DIR) + "/calibrate/measurements")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(K3SIM_SOURCE_DIR) + "/calibrate/measurements")) {
     if (entry.path().extension() != ".csv") continue;
     ++files;
     CAPTURE(entry.path().string());
