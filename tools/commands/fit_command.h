@@ -1,0 +1,20 @@
+// k3sim fit: measurement files in, GPU profile out. Source: product-spec section 2; engine-design section 14.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace k3sim {
+
+struct FitCommandOptions {
+  std::vector<std::string> files;
+  std::string out;
+  std::string base;  // profile to start from; empty: by the "# gpu:" line
+  std::string name;  // of the new profile; empty: the base's
+  bool json = false;
+};
+
+int run_fit_command(const FitCommandOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace k3sim
