@@ -9,8 +9,14 @@
 #include "models/config/scenario_loader.h"
 #include "sim/base/error.h"
 #include "sim/base/suggest.h"
+#include "sim/trace/chrome_json.h"
+#include "sim/trace/gzip.h"
+#include "sim/trace/perfetto_proto.h"
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
+#include "tools/report/run_report.h"
+#include "tools/report/run_tables.h"
+#include "tools/report/step_trace.h"
 #include "tools/report/summary_json.h"
 #include "tools/report/text_summary.h"
 
@@ -19,7 +25,7 @@ namespace k3sim {
 namespace {
 
 struct Options {
-  std::string scenario, out, detail = "kernel";
+  std::string scenario, out, detail = "kernel", trace_ranks;
   std::vector<std::string> set, unfold;
   bool allow_assumed = false, require_fit = false;
 };
@@ -40,12 +46,41 @@ StepOptions step_options(const Options& o) {
   return s;
 }
 
-void write_outputs(const std::string& folder, const Scenario& scenario, const StepPrediction& p) {
-  OutputFolder out(folder);
+// Above half a million slices the JSON trace keeps actions and transfers only, and all slices go to Perfetto's own
+// form.
+void add_trace(OutputFolder& out, const StepPrediction& p, const std::string& ranks) {
+  StepTraceOptions options{.ranks = parse_ranks(ranks, p.plan->placement->world()), .kernels = true};
+  Trace trace = step_trace(p, options);
+  if (trace.slices.size() > kMaxJsonSlices) {
+    out.add("trace.perfetto.gz", gzip(perfetto_proto(trace)));
+    options.kernels = false;
+    trace = step_trace(p, options);
+  }
+  out.add("trace.json.gz", gzip(chrome_json(trace)));
+}
+
+std::string command_line(const Options& o) {
+  std::string out = "k3sim run " + o.scenario;
+  for (const std::string& s : o.set) out += " --set " + s;
+  if (o.detail != "kernel") out += " --detail " + o.detail;
+  for (const std::string& d : o.unfold) out += " --unfold " + d;
+  if (o.allow_assumed) out += " --allow-assumed";
+  return out;
+}
+
+void write_outputs(const Options& o, const Scenario& scenario, const StepPrediction& p) {
+  OutputFolder out(o.out);
+  const CsvTable ranks = ranks_table(p), breakdown = breakdown_table(p), memory = memory_table(p);
   out.add("summary.json", summary_json(scenario, p));
-  out.add("ranks.csv", ranks_csv(p));
-  out.add("breakdown.csv", breakdown_csv(p));
-  out.add("memory.csv", memory_csv(p));
+  out.add("ranks.csv", ranks.text());
+  out.add("breakdown.csv", breakdown.text());
+  out.add("memory.csv", memory.text());
+  out.add("data_dictionary.csv",
+          data_dictionary_csv({{"ranks.csv", &ranks}, {"breakdown.csv", &breakdown}, {"memory.csv", &memory}}));
+  add_trace(out, p, o.trace_ranks);
+  const std::string data = run_report({scenario, p, command_line(o), {}}).data();
+  out.add("report_data.json.gz", gzip(data));
+  out.add("report.html", HtmlPage::html_of(data));
   out.commit();
 }
 
@@ -55,7 +90,7 @@ int predict(const Options& o, CommandContext& context) {
   const StepPrediction p = predict_step(scenario, machine, step_options(o));
   if (scenario.parallel.dp == 0)
     scenario.parallel.dp = scenario.cluster.gpus() / (scenario.parallel.tp * scenario.parallel.pp * scenario.parallel.cp);
-  if (!o.out.empty()) write_outputs(o.out, scenario, p);
+  if (!o.out.empty()) write_outputs(o, scenario, p);
   if (context.json)
     context.out << summary_json(scenario, p);
   else
@@ -84,6 +119,8 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   c->add_option("--detail", o->detail, "step: one task per layer pass; kernel: one per kernel (default)")
       ->check(CLI::IsMember({"step", "kernel"}));
   c->add_option("--unfold", o->unfold, "dimensions to simulate rank by rank: tp, cp, ep, dp")->delimiter(',');
+  c->add_option("--trace-ranks", o->trace_ranks,
+                "global ranks in the trace, such as 0,8-15 or all (default: one per pipeline stage)");
   c->add_flag("--allow-assumed", o->allow_assumed, "accept costs that no measurement anchors");
   c->add_flag("--require-fit", o->require_fit, "exit with 1 when the step does not fit into memory");
   add_json_flag(*c, context);

@@ -33,10 +33,10 @@ void compress(State& h, const unsigned char* block) {
   State s = h;
   for (std::size_t i = 0; i < 64; ++i) {
     const std::uint32_t e = s[4], a = s[0];
-    const std::uint32_t t1 = s[7] + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
-                             ((e & s[5]) ^ (~e & s[6])) + kRound[i] + w[i];
-    const std::uint32_t t2 = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) +
-                             ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+    const std::uint32_t t1 =
+        s[7] + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & s[5]) ^ (~e & s[6])) + kRound[i] + w[i];
+    const std::uint32_t t2 =
+        (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
     s = {t1 + t2, s[0], s[1], s[2], s[3] + t1, s[4], s[5], s[6]};
   }
   for (std::size_t i = 0; i < 8; ++i) h[i] += s[i];

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "models/failure/goodput.h"
 #include "tools/report/sha256.h"
 
 namespace k3sim {
@@ -13,12 +14,13 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-double rounded(double v) { return v == 0 || !std::isfinite(v) ? 0.0 : std::stod(fmt::format("{:.9g}", v)); }
+double rounded(double v) {
+  return v == 0 || !std::isfinite(v) ? 0.0 : std::stod(fmt::format("{:.9g}", v));
+}
 
 Json exposed(const RankBreakdown& b) {
   return {{"tp", rounded(b.tp.seconds())}, {"cp", rounded(b.cp.seconds())}, {"ep", rounded(b.ep.seconds())},
-          {"pp", rounded(b.pp.seconds())}, {"dp", rounded(b.dp.seconds())},
-          {"offload", rounded(b.offload.seconds())}};
+          {"pp", rounded(b.pp.seconds())}, {"dp", rounded(b.dp.seconds())}, {"offload", rounded(b.offload.seconds())}};
 }
 
 }  // namespace
@@ -40,7 +42,9 @@ const std::vector<BreakdownPart>& breakdown_parts() {
   return parts;
 }
 
-std::string scenario_digest(const Scenario& scenario) { return sha256_hex(scenario.text); }
+std::string scenario_digest(const Scenario& scenario) {
+  return sha256_hex(scenario.text);
+}
 
 std::string summary_json(const Scenario& scenario, const StepPrediction& p) {
   const StepSummary& s = p.summary;
@@ -64,7 +68,7 @@ std::string summary_json(const Scenario& scenario, const StepPrediction& p) {
   j["optimizer_s"] = rounded(s.mean.optimizer.seconds());
   j["host_bound_s"] = rounded(s.mean.host.seconds());
   j["imbalance_s"] = rounded(s.mean.wait.seconds());
-  j["goodput_pct"] = nullptr;
+  j["goodput_pct"] = rounded(100.0 * daly_goodput(scenario.cluster.gpus()).share);
   j["cost_usd_per_step"] = rounded(s.cost_usd_per_step);
   j["provenance"] = to_string(s.provenance);
   j["assumed_pct"] = rounded(s.assumed_pct);
@@ -75,49 +79,21 @@ std::string summary_json(const Scenario& scenario, const StepPrediction& p) {
   return j.dump(2) + "\n";
 }
 
-std::string ranks_csv(const StepPrediction& p) {
-  std::string out = "rank";
-  for (const BreakdownPart& part : breakdown_parts()) out += fmt::format(",{}_s", part.key);
-  out += ",step_s,allocated_bytes,reserved_bytes,short_by_bytes,peak_action\r\n";
-  for (std::size_t i = 0; i < p.ranks.size(); ++i) {
-    const RankBreakdown& b = p.ranks[i];
-    out += fmt::format("{}", b.rank);
-    for (const BreakdownPart& part : breakdown_parts()) out += fmt::format(",{:.9g}", (b.*part.field).seconds());
-    const RankMemory& m = p.memory[i];
-    out += fmt::format(",{:.9g},{},{},{},{}\r\n", b.sum().seconds(), m.allocated.count(),
-                       (m.reserved + m.outside).count(), m.short_by.count(), m.peak_action);
-  }
-  return out;
-}
-
-std::string breakdown_csv(const StepPrediction& p) {
-  std::string out = "rank,part,seconds,share_pct\r\n";
-  for (const RankBreakdown& b : p.ranks)
-    for (const BreakdownPart& part : breakdown_parts()) {
-      const double s = (b.*part.field).seconds();
-      out += fmt::format("{},{},{:.9g},{:.6g}\r\n", b.rank, part.key, s, 100.0 * s / p.summary.step.seconds());
-    }
-  return out;
-}
-
-std::string memory_csv(const StepPrediction& p) {
-  std::string out = "rank,where,category,bytes\r\n";
-  for (const RankMemory& m : p.memory) {
-    const auto row = [&](const char* where, const char* category, Bytes b) {
-      out += fmt::format("{},{},{},{}\r\n", m.rank, where, category, b.count());
-    };
-    row("gpu", "weights", m.states.weights);
-    row("gpu", "gradients", m.states.gradients);
-    row("gpu", "optimizer", m.states.optimizer);
-    row("gpu", "activations", m.activations);
-    row("gpu", "transient", m.transient);
-    row("gpu", "staging", m.staging);
-    row("gpu", "outside_allocator", m.outside);
-    row("host", "activations", m.host_activations);
-    row("host", "optimizer", m.states.host_optimizer);
-    row("host", "gradients", m.states.host_gradients);
-  }
-  return out;
+std::vector<MemoryPart> memory_parts(const RankMemory& m) {
+  const Bytes named = m.states.gpu() + m.activations + m.transient + m.staging;
+  const Bytes slack = m.reserved > named ? m.reserved - named : Bytes(0);
+  return {
+      {"weights", "parameters in the precision of compute", false, m.states.weights},
+      {"gradients", "gradient buffers", false, m.states.gradients},
+      {"optimizer", "optimizer states and master weights", false, m.states.optimizer},
+      {"activations", "tensors kept from forward to backward, of the micro-batches in flight", false, m.activations},
+      {"transient", "workspace and replayed tensors at the peak", false, m.transient},
+      {"staging", "buffers of offload and expert dispatch", false, m.staging},
+      {"fragmentation", "held by the allocator without being handed out, and library workspaces", false, slack},
+      {"outside_allocator", "CUDA context and communicators", false, m.outside},
+      {"activations", "offloaded activations", true, m.host_activations},
+      {"optimizer", "offloaded optimizer states", true, m.states.host_optimizer},
+      {"gradients", "offloaded gradients", true, m.states.host_gradients}};
 }
 
 }  // namespace k3sim

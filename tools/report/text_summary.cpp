@@ -35,16 +35,17 @@ std::string layout(const Scenario& s) {
 std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool colour) {
   const StepSummary& s = p.summary;
   const double step = s.step.seconds();
-  std::string out = fmt::format(
-      "{} on {} x {}: step {:.3f} s (95 % below {:.3f} s), MFU {:.1f} %, {:.1f} tokens/s per GPU\n",
-      scenario.model.name, scenario.cluster.gpus(), scenario.cluster.gpu, step, s.step_p95.seconds(), s.mfu_pct,
-      s.tokens_per_s_per_gpu);
+  std::string out =
+      fmt::format("{} on {} x {}: step {:.3f} s (95 % below {:.3f} s), MFU {:.1f} %, {:.1f} tokens/s per GPU\n",
+                  scenario.model.name, scenario.cluster.gpus(), scenario.cluster.gpu, step, s.step_p95.seconds(),
+                  s.mfu_pct, s.tokens_per_s_per_gpu);
   out += "  " + verdict(s, colour) + "\n";
   out += fmt::format("  {} | {} | {} tokens per step\n", layout(scenario), scenario.schedule.name,
                      static_cast<std::int64_t>(s.tokens_per_s_per_gpu * step * scenario.cluster.gpus() + 0.5));
-  out += fmt::format("  MFU {:.2f} % (model FLOPs, causal attention at half, no recompute; dense peak), HFU {:.2f} %, "
-                     "{:.1f} model TFLOP/s per GPU\n",
-                     s.mfu_pct, s.hfu_pct, s.model_tflops_per_gpu);
+  out += fmt::format(
+      "  MFU {:.2f} % (model FLOPs, causal attention at half, no recompute; dense peak), HFU {:.2f} %, "
+      "{:.1f} model TFLOP/s per GPU\n",
+      s.mfu_pct, s.hfu_pct, s.model_tflops_per_gpu);
   out += fmt::format("  costs: worst tier {}, {:.1f} % of the work uncalibrated; ${:.2f} per step\n\n",
                      to_string(s.provenance), s.assumed_pct, s.cost_usd_per_step);
   out += "where the step goes (mean over pipeline ranks)\n";

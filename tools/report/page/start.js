@@ -1,0 +1,17 @@
+// Draws every section in order; a section that fails says so and leaves the others alone.
+'use strict';
+(() => {
+  const main = document.getElementById('main'), started = performance.now();
+  k3.data.sections.forEach((section, i) => {
+    const box = k3.el('section', { id: 'section-' + section.type + '-' + i }, k3.el('h2', {}, section.heading));
+    main.append(box);
+    try {
+      k3.draw[section.type](box, section.data);
+    } catch (error) {
+      console.error(`section ${section.heading}: ${error.stack || error}`);
+      box.append(k3.el('p', {}, 'This section could not be drawn: ' + error));
+    }
+  });
+  k3.drawMs = performance.now() - started;
+  document.documentElement.dataset.ready = 'yes';
+})();

@@ -1,0 +1,159 @@
+#include "tools/report/run_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "models/failure/goodput.h"
+#include "sim/trace/chrome_json.h"
+#include "tools/report/cost_audit_table.h"
+#include "tools/report/csv.h"
+#include "tools/report/run_timeline.h"
+#include "tools/report/summary_json.h"
+
+namespace k3sim {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct KeyFigure {
+  const char *key, *label, *unit, *source;
+};
+constexpr KeyFigure kFigures[] = {
+    {"step_time_s", "step time", "s", "prediction"},
+    {"step_time_p95_s", "95 % of steps below", "s", "prediction; spread of the kernel fits"},
+    {"tokens_per_s_per_gpu", "throughput per GPU", "tokens/s", "prediction"},
+    {"model_tflops_per_gpu", "model FLOP rate per GPU", "TFLOP/s", "prediction"},
+    {"mfu_pct", "MFU", "%", "prediction over the profile's dense peak"},
+    {"hfu_pct", "HFU (recompute included)", "%", "prediction over the profile's dense peak"},
+    {"peak_reserved_gib", "peak memory held", "GiB", "prediction, fullest GPU"},
+    {"peak_allocated_gib", "peak memory handed out", "GiB", "prediction, fullest GPU"},
+    {"capacity_gib", "memory of one GPU", "GiB", "profile"},
+    {"fits", "fits into memory", "", "prediction"},
+    {"short_by_gib", "missing memory", "GiB", "prediction, fullest GPU"},
+    {"bubble_pct", "pipeline bubble", "%", "prediction, mean over pipeline ranks"},
+    {"goodput_pct", "goodput under failures", "%", "Daly model; interruptions as on Llama 3's cluster"},
+    {"cost_usd_per_step", "cost per step", "USD", "prediction; price from scenario or profile"},
+    {"assumed_pct", "work without calibration", "%", "prediction; tiers datasheet and assumed"},
+};
+
+std::string figure_text(const Json& v) {
+  if (v.is_boolean()) return v.get<bool>() ? "yes" : "no";
+  return v.is_string() ? v.get<std::string>() : v.dump();
+}
+
+void add_figures(HtmlPage& page, const Json& summary) {
+  std::vector<PageFigure> figures;
+  for (const KeyFigure& f : kFigures)
+    if (summary.contains(f.key)) figures.push_back({f.key, f.label, figure_text(summary.at(f.key)), f.unit, f.source});
+  page.figures("The answer in numbers", figures);
+}
+
+void add_waterfall(HtmlPage& page, const StepPrediction& p) {
+  std::string parts, ranks;
+  for (const BreakdownPart& part : breakdown_parts())
+    parts += fmt::format("{}{{\"key\":{},\"what\":{},\"mean_s\":{:.9g}}}", parts.empty() ? "" : ",",
+                         json_quoted(part.key), json_quoted(part.what), (p.summary.mean.*part.field).seconds());
+  for (const RankBreakdown& b : p.ranks) {
+    std::string row;
+    for (const BreakdownPart& part : breakdown_parts())
+      row += fmt::format("{}{:.6g}", row.empty() ? "" : ",", (b.*part.field).seconds());
+    ranks += fmt::format("{}[{}]", ranks.empty() ? "" : ",", row);
+  }
+  page.section(
+      "waterfall", "Where the step goes",
+      fmt::format("{{\"step_s\":{:.9g},\"parts\":[{}],\"ranks\":[{}]}}", p.summary.step.seconds(), parts, ranks));
+}
+
+void add_sensitivity(HtmlPage& page, const RunReportInput& in) {
+  if (in.sensitivity.empty()) return;
+  PageTable t{"sensitivity",
+              "What one change would do, everything else equal",
+              "prediction, each row predicted anew",
+              {{"input", "input", "", "what changes", true},
+               {"change", "change", "", "by how much", true},
+               {"step_s", "step time", "s", "with the change"},
+               {"gain_pct", "gain", "%", "of the step time"}},
+              {}};
+  const double step = in.prediction.summary.step.seconds();
+  for (const SensitivityRow& r : in.sensitivity)
+    t.rows.push_back({r.input, r.change, csv_number(r.step_s), csv_number(100.0 * (1.0 - r.step_s / step))});
+  page.table("What would help most", t);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
+  return out;
+}
+
+void add_assumptions(HtmlPage& page, const RunReportInput& in) {
+  const StepSummary& s = in.prediction.summary;
+  const Goodput g = daly_goodput(in.scenario.cluster.gpus());
+  std::vector<std::string> text;
+  text.push_back(
+      fmt::format("Origin of costs: the worst tier used is '{}'; {:.1f} % of the work rests on datasheet or assumed "
+                  "costs. Tiers from best to worst: measured, fitted, boundary (held at the edge of the measured "
+                  "range), borrowed (transferred by a stated rule), datasheet, assumed.",
+                  to_string(s.provenance), s.assumed_pct));
+  text.push_back(
+      s.folded.empty()
+          ? "Every rank was simulated; nothing was folded."
+          : fmt::format("Folded dimensions: {}. One rank stands for all members, because their work, their links and "
+                        "their waiting are the same; --unfold simulates them one by one.",
+                        joined(s.folded)));
+  text.push_back(
+      "MFU = model FLOPs / (step time x GPUs x dense peak of the matrix precision). Model FLOPs count causal "
+      "attention at half, forward once and backward twice, no recompute. HFU counts the executed matrix FLOPs.");
+  text.push_back(
+      fmt::format("Error bar: 95 of 100 steps should take less than {:.3f} s, from the residuals of the kernel "
+                  "fits, families independent of each other.",
+                  s.step_p95.seconds()));
+  text.push_back(
+      fmt::format("Goodput: an interruption every {:.1f} hours (50,700 GPU-hours each), a checkpoint every {:.0f} s "
+                  "that blocks 5 s, 10 minutes to restart.",
+                  g.hours_between, g.checkpoint_every_s));
+  page.note("Assumptions and provenance", text);
+}
+
+void add_reproduce(HtmlPage& page, const RunReportInput& in) {
+  page.note(
+      "How to reproduce",
+      {fmt::format("k3sim {} gives these numbers again, bit by bit (event fingerprint {:016x}, scenario SHA-256 {}):",
+                   K3SIM_VERSION, in.prediction.summary.fingerprint, scenario_digest(in.scenario)),
+       in.command, "Scenario, with all overrides applied:"},
+      in.scenario.text);
+}
+
+}  // namespace
+
+std::string run_answer(const Scenario& scenario, const StepSummary& s) {
+  const double step = s.step.seconds();
+  std::string out = fmt::format(
+      "{} on {} x {}: step {:.3f} s (+{:.1f} % at 95 % confidence), MFU {:.1f} %, {:.1f} tokens/s per GPU; ",
+      scenario.model.name, scenario.cluster.gpus(), scenario.cluster.gpu, step,
+      100.0 * (s.step_p95.seconds() / step - 1.0), s.mfu_pct, s.tokens_per_s_per_gpu);
+  return out + (s.fits ? fmt::format("fits, {:.1f} of {:.1f} GiB", s.peak_reserved.gibibytes(), s.capacity.gibibytes())
+                       : fmt::format("does not fit: {:.2f} GiB needed, {:.2f} GiB there, {:.2f} GiB missing",
+                                     s.peak_reserved.gibibytes(), s.capacity.gibibytes(), s.short_by.gibibytes()));
+}
+
+HtmlPage run_report(const RunReportInput& in) {
+  const StepPrediction& p = in.prediction;
+  HtmlPage page(in.scenario.name.empty() ? "k3sim run" : in.scenario.name, run_answer(in.scenario, p.summary));
+  const std::vector<RankView> views = step_view(p);
+  add_figures(page, Json::parse(summary_json(in.scenario, p)));
+  add_waterfall(page, p);
+  page.section("timeline", "Pipeline timeline", timeline_json(p, views));
+  page.section("kernels", "Inside one action", kernels_json(p, views));
+  page.section("memory", "Memory", memory_curves_json(p, views));
+  page.table("Network", network_table(p));
+  page.table("What the time rests on", cost_table(p));
+  add_sensitivity(page, in);
+  add_assumptions(page, in);
+  add_reproduce(page, in);
+  return page;
+}
+
+}  // namespace k3sim
