@@ -7,6 +7,7 @@
 namespace k3sim {
 
 void add_run_command(CLI::App& app, CommandContext& context);
+void add_report_command(CLI::App& app, CommandContext& context);
 void add_validate_command(CLI::App& app, CommandContext& context);
 void add_schema_command(CLI::App& app, CommandContext& context);
 void add_model_command(CLI::App& app, CommandContext& context);
@@ -18,12 +19,15 @@ void add_schedule_command(CLI::App& app, CommandContext& context);
 void add_regress_command(CLI::App& app, CommandContext& context);
 void add_compare_command(CLI::App& app, CommandContext& context);
 void add_calibrate_command(CLI::App& app, CommandContext& context);
+void add_fit_command(CLI::App& app, CommandContext& context);
+void add_kernels_command(CLI::App& app, CommandContext& context);
 void add_sweep_command(CLI::App& app, CommandContext& context);
 
 void add_all_commands(CLI::App& app, CommandContext& context) {
   using AddCommand = void (*)(CLI::App&, CommandContext&);
   constexpr AddCommand kCommands[] = {
       add_run_command,
+      add_report_command,
       add_validate_command,
       add_schema_command,
       add_model_command,
@@ -35,6 +39,8 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
       add_regress_command,
       add_compare_command,
       add_calibrate_command,
+      add_fit_command,
+      add_kernels_command,
       add_sweep_command,
   };
   for (const AddCommand add : kCommands) add(app, context);
