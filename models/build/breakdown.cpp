@@ -28,25 +28,34 @@ std::vector<TaskId> binding_predecessors(const TaskGraph& g, const TaskTimes& ti
   return binding;
 }
 
+Time first_start(const TaskTimes& times, std::span<const TaskId> tasks) {
+  return tasks.empty() ? Time() : times.start[tasks.front().value];
+}
+
 class Attribution {
  public:
   Attribution(const StepGraph& graph, const TaskTimes& times)
-      : graph_(graph), g_(graph.built.graph), times_(times), binding_(binding_predecessors(g_, times)) {}
+      : graph_(graph),
+        g_(graph.built.graph),
+        times_(times),
+        binding_(binding_predecessors(g_, times)),
+        period_(step_period(graph, times)) {}
 
   RankBreakdown rank(int rank, StreamId compute, std::vector<IdlePiece>* pieces) const {
     RankBreakdown b;
     b.rank = rank;
     const RankId own = g_.info(compute).rank;
-    Time cursor;
+    const Time origin = graph_.staggered ? first_start(times_, g_.stream_tasks(compute)) : Time();
+    Time cursor = origin;
     for (TaskId t : g_.stream_tasks(compute)) {
       const Time start = times_.start[t.value], finish = times_.finish[t.value];
       if (start > cursor) idle(b, own, binding_[t.value], cursor, start, pieces);
       busy(b, t, finish - start);
       cursor = finish;
     }
-    if (times_.makespan > cursor) b.wait += times_.makespan - cursor;
-    CS_CHECK(b.sum() == times_.makespan, "breakdown of rank {} sums to {} ps, step is {} ps", rank,
-             b.sum().picoseconds(), times_.makespan.picoseconds());
+    if (origin + period_ > cursor) b.wait += origin + period_ - cursor;
+    CS_CHECK(b.sum() == period_, "breakdown of rank {} sums to {} ps, step is {} ps", rank, b.sum().picoseconds(),
+             period_.picoseconds());
     return b;
   }
 
@@ -129,9 +138,25 @@ class Attribution {
   const TaskGraph& g_;
   const TaskTimes& times_;
   std::vector<TaskId> binding_;
+  Time period_;
 };
 
 }  // namespace
+
+Time step_period(const StepGraph& graph, const TaskTimes& times) {
+  if (!graph.staggered) return times.makespan;
+  const TaskGraph& g = graph.built.graph;
+  Time longest, last_update;
+  for (const std::vector<StreamId>& replicas : graph.compute_stream) {
+    const auto tasks = g.stream_tasks(replicas.front());
+    if (tasks.empty()) continue;
+    const Time end = times.finish[tasks.back().value];
+    last_update = std::max(last_update, end);
+    longest = std::max(longest, end - first_start(times, tasks));
+  }
+  // What follows the last update (late parameter gather, framework) is paid in every step.
+  return longest + (times.makespan - last_update);
+}
 
 std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times, std::vector<IdlePiece>* idle) {
   const Attribution attribution(graph, times);

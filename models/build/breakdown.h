@@ -30,6 +30,9 @@ struct IdlePiece {
   TaskId task;  // what ran meanwhile; invalid: nothing of this step
 };
 
+// How long one step lasts in a run of many: the makespan, or the longest span of a rank when steps are staggered.
+Time step_period(const StepGraph& graph, const TaskTimes& times);
+
 // `idle`, when given, receives every idle piece (for timelines).
 std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times,
                                       std::vector<IdlePiece>* idle = nullptr);

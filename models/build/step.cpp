@@ -145,7 +145,7 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
   StepGraph graph = build_step_graph(plan, machine, graph_options);
   TaskTimes times = longest_path(graph.built.graph, graph.built.durations);
   StepSummary& s = out.summary;
-  s.step = times.makespan;
+  s.step = step_period(graph, times);
   s.step_p95 = scale(s.step, 1.0 + relative_error_bar(audit));
   s.provenance = audit.worst_tier;
   s.assumed_pct = audit.seconds > 0 ? 100.0 * audit.weak_seconds / audit.seconds : 0.0;

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "models/build/attnres_flow.h"
 #include "models/build/data_parallel.h"
 #include "models/build/replicas.h"
 #include "models/build/step_emitter.h"
@@ -40,6 +41,7 @@ class StepBuilder {
         machine_(machine),
         options_(options),
         data_parallel_(plan, machine),
+        boundaries_(stage_boundaries(plan)),
         emitter_(builder_, machine, graph_, options.detail) {
     graph_.detail = options.detail;
     graph_.replicas = represented_replicas(plan, options.unfold);
@@ -232,7 +234,7 @@ class StepBuilder {
     const int rank = s.rank_of_stage[static_cast<std::size_t>(a.stage)];
     if (s.rank_of_stage[static_cast<std::size_t>(next)] == rank) return;
     // The boundary belongs to the earlier of the two stages; gradients flow back with the same size.
-    const Bytes bytes = chunk_of(forward ? a.stage : next).boundary;
+    const Bytes bytes = boundaries_.payload[static_cast<std::size_t>(forward ? a.stage : next)];
     const Time hop = plan_.comm->pipeline_hop(bytes).time;
     const StreamRole role = !plan_.scenario.overlap.p2p ? StreamRole::compute
                             : forward                   ? StreamRole::send_forward
@@ -323,8 +325,10 @@ class StepBuilder {
     const StreamId global = builder_.add_stream({RankId(), static_cast<std::uint8_t>(StreamRole::global)});
     const TaskId barrier = builder_.add(global, static_cast<TaskKind>(StepTask::barrier),
                                         data_parallel_.norm_all_reduce(), barrier_label_);
+    graph_.staggered = plan_.schedule.name.rfind("zb_", 0) == 0;
     for (const std::vector<TaskId>& done : rank_done_)
-      for (TaskId t : done) builder_.depend(t, barrier);
+      for (TaskId t : done)
+        if (!graph_.staggered) builder_.depend(t, barrier);
     const TaskId end =
         builder_.add(global, static_cast<TaskKind>(StepTask::host), machine_.software.step_overhead, overhead_label_);
     std::size_t i = 0;
@@ -333,7 +337,10 @@ class StepBuilder {
       for (std::size_t q = 0; q < graph_.replicas.size(); ++q, ++i) {
         const TaskId o =
             builder_.add(rank_streams_[i].first, static_cast<TaskKind>(StepTask::optimizer), update, optimizer_label_);
-        builder_.depend(barrier, o);
+        if (graph_.staggered)
+          for (TaskId t : rank_done_[i]) builder_.depend(t, o);
+        else
+          builder_.depend(barrier, o);
         TaskId last = o;
         if (gather > Time()) {
           last = builder_.add(rank_streams_[i].second, static_cast<TaskKind>(StepTask::param_gather), gather,
@@ -360,6 +367,7 @@ class StepBuilder {
   const Machine& machine_;
   const StepGraphOptions& options_;
   DataParallel data_parallel_;
+  StageBoundaries boundaries_;
   GraphBuilder builder_;
   StepGraph graph_;
   RankEmitter emitter_;

@@ -73,6 +73,9 @@ struct TaskLabel {
 
 struct StepGraph {
   StepGraphOptions::Detail detail = StepGraphOptions::Detail::step;
+  // Ranks start the next step as soon as their own optimizer is done (zero-bubble post-validation): warm-up of one step
+  // lies beside the cool-down of the one before, and a step lasts as long as the busiest rank's own span.
+  bool staggered = false;
   BuiltGraph built;
   std::vector<ActionSpan> spans;
   std::vector<TaskLabel> labels;                      // by TaskGraph::tag
