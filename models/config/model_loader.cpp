@@ -144,21 +144,7 @@ void read_layers(const YamlNode& root, ModelSpec& model) {
 
 ModelSpec read_model(const YamlDocument& document) {
   const YamlNode root = document.root();
-  ModelSpec model;
-  root.require("name", model.name);
-  root.require("source", model.source);
-  root.require("hidden", model.hidden);
-  root.require("vocab", model.vocab);
-  root.require("max_positions", model.max_positions);
-  root.read("learned_positions", model.learned_positions);
-  root.read("tied_embeddings", model.tied_embeddings);
-  read_word(root, "norm", kNorms, model.norm);
-  root.read("norm_bias", model.norm_bias);
-  root.read("attnres_block", model.attnres_block);
-  root.read("mtp_layers", model.mtp_layers);
-  read_layers(root, model);
-  const YamlNode vision = root.child("vision");
-  if (vision.present()) visit_vision(model.vision, reader_of(vision));
+  ModelSpec model = read_model_section(root);
   if (document.problems().empty()) {
     for (const std::string& what : model_problems(model)) root.problem(what);
   }
@@ -271,6 +257,25 @@ std::string model_to_yaml(const ModelSpec& m) {
   visit_vision(m.vision,
                [&text](const char* key, std::int64_t value) { text += fmt::format("  {}: {}\n", key, value); });
   return text;
+}
+
+ModelSpec read_model_section(const YamlNode& root) {
+  ModelSpec model;
+  root.require("name", model.name);
+  root.require("source", model.source);
+  root.require("hidden", model.hidden);
+  root.require("vocab", model.vocab);
+  root.require("max_positions", model.max_positions);
+  root.read("learned_positions", model.learned_positions);
+  root.read("tied_embeddings", model.tied_embeddings);
+  read_word(root, "norm", kNorms, model.norm);
+  root.read("norm_bias", model.norm_bias);
+  root.read("attnres_block", model.attnres_block);
+  root.read("mtp_layers", model.mtp_layers);
+  read_layers(root, model);
+  const YamlNode vision = root.child("vision");
+  if (vision.present()) visit_vision(model.vision, reader_of(vision));
+  return model;
 }
 
 std::vector<std::string> known_models() {

@@ -14,10 +14,15 @@
 
 namespace k3sim {
 
+class YamlNode;
+
 // Name of a zoo model or a path (anything with '/' or a .yaml, .yml or .json suffix). Throws ConfigError with all
 // problems of the file, or with a suggestion for an unknown name.
 ModelSpec load_model(const std::string& name_or_path);
 ModelSpec parse_model(const std::string& yaml, const std::string& file_name);
+// The same form inside another file (`model:` of a scenario). Problems stay in the document; model_problems is not
+// asked.
+ModelSpec read_model_section(const YamlNode& root);
 std::vector<std::string> known_models();
 std::string model_to_yaml(const ModelSpec& model);
 

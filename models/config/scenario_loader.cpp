@@ -37,6 +37,15 @@ std::string beside(const std::string& scenario_file, const std::string& path) {
 
 // Problems without a place of their own are about the `model` key; others point into the model's file.
 bool read_model(YamlDocument& document, Scenario& scenario) {
+  const YamlNode section = document.root().child("model");
+  if (section.is_map()) {
+    const std::size_t problems = document.problems().size();
+    scenario.model = read_model_section(section);
+    if (document.problems().size() > problems) return false;
+    const std::vector<std::string> unsound = model_problems(scenario.model);
+    for (const std::string& what : unsound) section.problem(what);
+    return unsound.empty();
+  }
   std::string name;
   if (!document.root().require("model", name)) return false;
   try {

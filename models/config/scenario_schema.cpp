@@ -93,8 +93,9 @@ std::string scenario_schema() {
   root.update(object("k3sim scenario"));
   root["required"] = {"model"};
   root["properties"]["model"] = {
-      {"type", "string"},
-      {"description", "name in models/zoo, or the path of a model YAML or of a Hugging Face config.json"},
+      {"type", {"string", "object"}},
+      {"description",
+       "name in models/zoo, or the path of a model YAML or of a Hugging Face config.json, or the model itself"},
       {"examples", known_names("models/zoo")}};
   for (const Field& field : scenario_fields()) {
     Json* at = &root["properties"];

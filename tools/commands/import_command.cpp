@@ -4,6 +4,7 @@
 
 #include "tools/commands/command.h"
 #include "tools/commands/import_hf_command.h"
+#include "tools/commands/import_launch_command.h"
 
 namespace k3sim {
 
@@ -12,6 +13,7 @@ void add_import_command(CLI::App& app, CommandContext& context) {
                                  "k3sim import hf-config config.json > my_model.yaml");
   import->require_subcommand(1);
   add_import_hf_command(*import, context);
+  add_import_launch_commands(*import, context);
 }
 
 }  // namespace k3sim
