@@ -32,6 +32,7 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   c.flash_attention = software.flash_attention;
   c.dropout = software.dropout;
   c.dispatcher = s.moe.dispatcher;
+  c.attnres_saved = s.attnres.mixes == "saved";
   return c;
 }
 

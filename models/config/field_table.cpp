@@ -130,13 +130,22 @@ Fields moe_fields() {
 Fields activation_fields() {
   return {
       words("activation.policy", K3SIM_AT(activation.policy), "what is kept for the backward",
-            {"none", "selective", "full", "unified", "k2"}),
+            {"none", "selective", "per_operator", "full", "unified", "k2"}),
       {"activation.recompute", K3SIM_AT(activation.recompute), "modules recomputed besides the policy's"},
       {"activation.recompute_layers", K3SIM_AT(activation.recompute_layers),
        "only so many layers of each chunk are recomputed; 0: all", 0, 1e5},
       {"activation.recompute_fraction", K3SIM_AT(activation.recompute_fraction),
        "share of the layers that the policy applies to", 0, 1},
       {"activation.offload", K3SIM_AT(activation.offload), "everything kept goes to host memory"},
+  };
+}
+
+Fields memory_fields() {
+  return {
+      words("memory.allocator", K3SIM_AT(memory.allocator),
+            "caching allocator: as the software stack sets it, or one of its two segment policies",
+            {"stack", "default", "expandable"}),
+      {"memory.conf", K3SIM_AT(memory.conf), "PYTORCH_ALLOC_CONF of the job, for example max_split_size_mb:256"},
   };
 }
 
@@ -169,6 +178,15 @@ Fields overlap_and_precision_fields() {
       words("precision.compute", K3SIM_AT(precision.compute), "number format of the matrix multiplications",
             {"bf16", "fp16", "fp8", "fp8_block", "mxfp8", "nvfp4"}),
       {"precision.fp8_parameters", K3SIM_AT(precision.fp8_parameters), "parameters are gathered in FP8"},
+  };
+}
+
+Fields attnres_fields() {
+  return {
+      words("attnres.pipeline", K3SIM_AT(attnres.pipeline),
+            "block rows between stages: only those the receiver has not seen, or all of them", {"cached", "naive"}),
+      words("attnres.mixes", K3SIM_AT(attnres.mixes), "mixes of block rows are rebuilt in the backward or kept",
+            {"checkpointed", "saved"}),
   };
 }
 
@@ -213,7 +231,7 @@ const std::vector<Field>& scenario_fields() {
   static const std::vector<Field> kFields = [] {
     Fields all;
     for (Fields (*section)() : {top_fields, cluster_fields, parallel_fields, batch_fields, schedule_fields, moe_fields,
-                                activation_fields, optimizer_fields, overlap_and_precision_fields}) {
+                                activation_fields, memory_fields, optimizer_fields, overlap_and_precision_fields, attnres_fields}) {
       Fields fields = section();
       std::move(fields.begin(), fields.end(), std::back_inserter(all));
     }

@@ -84,6 +84,11 @@ struct OptimizerConfig {
   Bytes parameter_bytes{2}, gradient_bytes{4}, state_bytes{12};  // per parameter; state includes the FP32 master
 };
 
+struct AttnresConfig {
+  std::string pipeline = "cached";     // cached | naive: what a stage boundary carries of the block rows
+  std::string mixes = "checkpointed";  // checkpointed | saved: whether backward mixes again
+};
+
 struct OverlapConfig {
   bool grad_reduce = true;
   bool param_gather = true;
@@ -94,6 +99,11 @@ struct OverlapConfig {
 struct PrecisionConfig {
   std::string compute = "bf16";        // bf16 | fp16 | fp8 | fp8_block | mxfp8 | nvfp4
   bool fp8_parameters = false;
+};
+
+struct MemoryConfig {
+  std::string allocator = "stack";     // stack: as the software stack sets it | default | expandable
+  std::string conf;                    // PYTORCH_ALLOC_CONF, for example "max_split_size_mb:256"; empty: the stack's
 };
 
 struct Scenario {
@@ -110,6 +120,8 @@ struct Scenario {
   OptimizerConfig optimizer;
   OverlapConfig overlap;
   PrecisionConfig precision;
+  MemoryConfig memory;
+  AttnresConfig attnres;
   std::string software = "default";    // hardware_profiles/software/NAME.yaml
   bool mtp = true;                     // train the model's MTP layers when it has any
 };

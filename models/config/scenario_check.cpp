@@ -251,6 +251,8 @@ class Checker {
   void model_features() const {
     const ModelSpec& m = s_.model;
     if (given("moe") && !has_experts()) unused("moe", fmt::format("model {} has no experts", m.name));
+    if (given("attnres") && m.attnres_block == 0)
+      unused("attnres", fmt::format("model {} has no attention residuals", m.name));
     if (s_.mtp && given("mtp") && m.mtp_layers == 0) unused("mtp", fmt::format("model {} has no MTP layers", m.name));
     const bool shared = std::any_of(m.layers.begin(), m.layers.end(),
                                     [](const LayerSpec& layer) { return layer.ffn.shared_intermediate > 0; });

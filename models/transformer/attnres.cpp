@@ -4,7 +4,7 @@
 // not empty; if l mod B = 0 the running sum p joins the bank and is cleared; p += attention; FFN input = mix(bank, p);
 // p += FFN. Sources of the attention mix: ceil(l/B) + 1 (no mix at l = 0); of the FFN mix: floor(l/B) + 2.
 // Cost: n rows read and one written forward; n rows and the output gradient read and n row gradients written backward.
-// The mix is checkpointed: only the running sum is kept, as in a plain residual, and backward mixes once more; bank
+// The mix is checkpointed (unless the split says saved): only the running sum is kept, as in a plain residual, and backward mixes once more; bank
 // rows belong to earlier layers. Source: k3-facts sections 1.2, 2.4, 2.5 (NeMo AutoModel kimi_k3 model code).
 #include "models/transformer/parts.h"
 
@@ -58,7 +58,7 @@ Node sublayer_input(LayerContext& ctx, const SublayerInput& in) {
          .after_residual = in.sources == 0};
   if (in.sources > 0) {
     n.input = attnres_mix(ctx, in.running, in.sources, in.mix_kept);
-    n.rebuild = ctx.graph.bytes(in.running) * (in.sources + 1);
+    if (!ctx.split.attnres_saved) n.rebuild = ctx.graph.bytes(in.running) * (in.sources + 1);
   }
   return norm(ctx, n);
 }

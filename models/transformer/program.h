@@ -90,6 +90,7 @@ struct SplitConfig {
   bool flash_attention = true;   // false: scores materialised (Megatron 2021/22 style)
   bool dropout = false;          // attention/hidden dropout masks and kernels (GPT-era stacks)
   std::string dispatcher = "alltoall";  // alltoall | allgather | deepep | moonep ...
+  bool attnres_saved = false;    // AttnRes mixes are kept for backward instead of being mixed again
   std::int64_t expert_rows = 0;  // rows this rank's experts compute; 0: balanced tokens * topk
   double expert_row_ratio = 1.0; // busiest rank's rows over the balanced number (routing skew), when expert_rows is 0
 };
