@@ -74,24 +74,44 @@ CostCurve linear_curve(const std::vector<std::string>& terms, const std::vector<
   return c;
 }
 
+// Repeats that scatter (a busy host, clocks on the move) count less: half at 10 % between p20 and p80.
+double steadiness(const Measurement& m) {
+  constexpr double kScatter = 0.1;
+  const double spread = m.p80_us > 0 ? (m.p80_us - m.p20_us) / m.median_us : 0.0;
+  return 1.0 / (1.0 + spread * spread / (kScatter * kScatter));
+}
+
+// One weighted round. Bandwidth cannot exceed 1.05 of HBM: that share of the traffic is taken off the right side first.
+CostCurve linear_round(const CurveSpec& spec, const Rows& rows, const std::vector<double>& weight) {
+  LinearProblem p;
+  p.columns = static_cast<int>(spec.linear_terms.size());
+  double least = 0.0;
+  for (const std::string& term : spec.linear_terms)
+    if (term == "bw_hbm" && spec.fastest_bw > 0) least = 1.0 / spec.fastest_bw;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double w = std::sqrt(weight[i]) / rows[i]->measurement.median_us;
+    for (const std::string& term : spec.linear_terms) p.matrix.push_back(w * column(term, rows[i]->kernel));
+    const double taken = least > 0 ? least * column("bw_hbm", rows[i]->kernel) : 0.0;
+    p.right.push_back(w * (rows[i]->measurement.median_us - taken));
+  }
+  std::vector<double> x = solve_nnls(p);
+  for (std::size_t j = 0; j < x.size(); ++j)
+    if (spec.linear_terms[j] == "bw_hbm") x[j] += least;
+  return linear_curve(spec.linear_terms, x, rows);
+}
+
 CostCurve fit_linear(const CurveSpec& spec, const Rows& rows) {
   constexpr int kRounds = 6;
   constexpr double kScale = 0.05;
-  std::vector<double> weight(rows.size(), 1.0);
+  std::vector<double> weight;
+  for (const KernelRow* r : rows) weight.push_back(steadiness(r->measurement));
   CostCurve curve;
   for (int round = 0; round < kRounds; ++round) {
-    LinearProblem p;
-    p.columns = static_cast<int>(spec.linear_terms.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const double w = std::sqrt(weight[i]) / rows[i]->measurement.median_us;
-      for (const std::string& term : spec.linear_terms) p.matrix.push_back(w * column(term, rows[i]->kernel));
-      p.right.push_back(std::sqrt(weight[i]));
-    }
-    curve = linear_curve(spec.linear_terms, solve_nnls(p), rows);
+    curve = linear_round(spec, rows, weight);
     const std::vector<double> t = predict(curve, rows);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const double r = (t[i] / rows[i]->measurement.median_us - 1.0) / kScale;
-      weight[i] = 1.0 / std::sqrt(1.0 + r * r);
+      weight[i] = steadiness(rows[i]->measurement) / std::sqrt(1.0 + r * r);
     }
   }
   return curve;

@@ -14,8 +14,8 @@ CurveSpec tiles(const GpuLimits& g, bool fp8) {
   const double loose = fp8 ? 0.3 : 0.1;
   return {.form = "tiles",
           .fewest_rows = fp8 ? 8 : 20,
-          .parameters = {{"fixed_us", {5, 0.1}},
-                         {"rate_peak", {(fp8 ? 0.85 : 0.91) * peak, 0.1}},
+          .parameters = {{"fixed_us", {fp8 ? 35.0 : 5.0, 0.1}},  // FP8 calls also handle scales
+                         {"rate_peak", {(fp8 ? 1.0 : 0.91) * peak, 0.1}},
                          {"bw_hbm", {0.8 * hbm, loose}},
                          {"bw_epilogue", {0.85 * hbm, loose}},
                          {"blend", {3, loose}},
@@ -27,7 +27,8 @@ CurveSpec tiles(const GpuLimits& g, bool fp8) {
                          {"wgrad", {1.02, loose}},
                          {"throttle", {0.08, 0.1}},
                          {"throttle_onset", {100, loose}}},
-          .linear_terms = {}};
+          .linear_terms = {},
+          .fastest_bw = 0};
 }
 
 CurveSpec grouped(const GpuLimits& g, bool fp8) {
@@ -46,7 +47,8 @@ CurveSpec grouped(const GpuLimits& g, bool fp8) {
                          {"sm_tile_us", {0.1, 0.1}},
                          {"throttle", {0.05, 0.1}},
                          {"throttle_onset", {100, 0.1}}},
-          .linear_terms = {}};
+          .linear_terms = {},
+          .fastest_bw = 0};
 }
 
 CurveSpec attention(const GpuLimits& g, bool fa2, bool forward) {
@@ -59,7 +61,8 @@ CurveSpec attention(const GpuLimits& g, bool fa2, bool forward) {
                          {"uneven", {forward ? 0.05 : 0.5, 0.1}},
                          {"throttle", {0.03, 0.1}},
                          {"throttle_onset", {1000, 0.3}}},
-          .linear_terms = {}};
+          .linear_terms = {},
+          .fastest_bw = 0};
 }
 
 CurveSpec serial_chain(const GpuLimits& g) {
@@ -70,11 +73,12 @@ CurveSpec serial_chain(const GpuLimits& g) {
                          {"pair_share", {0.8, 0.3}},
                          {"crowd_share", {1.0, 0.3}},
                          {"bw_shared", {0.76 * tera(g.hbm.value()), 0.1}}},
-          .linear_terms = {}};
+          .linear_terms = {},
+          .fastest_bw = 0};
 }
 
 CurveSpec linear(int fewest, std::vector<std::string> terms) {
-  return {.form = "linear", .fewest_rows = fewest, .parameters = {}, .linear_terms = std::move(terms)};
+  return {.form = "linear", .fewest_rows = fewest, .parameters = {}, .linear_terms = std::move(terms), .fastest_bw = 0};
 }
 
 }  // namespace
@@ -92,6 +96,7 @@ CurveSpec curve_spec(const std::string& key, const GpuLimits& g) {
   else if (key == "copy" || key == "add" || key == "activation" || key == "gather" || key == "quantize" ||
            key == "topk" || key == "adamw" || key.rfind("copy_", 0) == 0)
     spec = linear(2, {"bw_hbm", "fixed_us"});
+  if (spec.form == "linear" && key.rfind("copy_", 0) != 0) spec.fastest_bw = 1.05 * tera(g.hbm.value());
   if (!spec.parameters.empty()) spec.parameters.push_back({"sms", {static_cast<double>(g.sm_count), kFixed}});
   return spec;
 }

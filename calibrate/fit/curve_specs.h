@@ -21,6 +21,7 @@ struct CurveSpec {
   int fewest_rows = 0;                      // 0: unknown key
   std::vector<NamedParameter> parameters;   // nonlinear forms
   std::vector<std::string> linear_terms;    // linear form: fixed_us, bw_hbm, half_width, rate_peak
+  double fastest_bw = 0;                    // linear form: bound of bw_hbm in TB/s; 0: none
 };
 
 CurveSpec curve_spec(const std::string& key, const GpuLimits& limits);

@@ -11,6 +11,10 @@ namespace k3sim {
 
 namespace {
 
+// A 95th percentile of a handful of rows says little: it never counts for more than that of an uncalibrated kernel.
+constexpr int kRowsForQuantile = 8;
+constexpr double kUnknownSpread = 1.4;
+
 using Rows = std::vector<const KernelRow*>;
 
 double median_of(const std::vector<KernelRow>& rows, const std::string& kernel) {
@@ -76,7 +80,7 @@ ProfileFit fit_profile(const GpuProfile& base, const std::vector<KernelRow>& row
     const FamilyErrors e = summarize_errors(ratios);
     curve.median_error = e.median;
     curve.p90_error = e.p90;
-    curve.p95_ratio = e.p95_ratio;
+    curve.p95_ratio = e.n < kRowsForQuantile ? std::min(e.p95_ratio, kUnknownSpread) : e.p95_ratio;
     out.profile.curves[key] = curve;
   }
   read_constants(rows, out.profile);
