@@ -8,7 +8,7 @@
 namespace k3sim {
 
 const std::vector<std::string>& activation_policy_names() {
-  static const std::vector<std::string> names{"none", "selective", "full", "k2", "unified"};
+  static const std::vector<std::string> names{"none", "selective", "per_operator", "full", "k2", "unified"};
   return names;
 }
 
@@ -34,6 +34,9 @@ RecomputePolicy make_recompute_policy(const ActivationConfig& config, const Mode
   RecomputePolicy policy;
   if (config.policy == "selective") {
     mark(policy, {Module::core_attention});
+  } else if (config.policy == "per_operator") {
+    policy.half_products = true;
+    mark(policy, {Module::norm, Module::activation});
   } else if (config.policy == "full") {
     policy.full = true;
   } else if (config.policy == "k2") {

@@ -2,6 +2,8 @@
 //
 //   none       keep everything (Megatron default with flash attention)
 //   selective  core attention: scores, softmax and dropout of non-flash attention (Korthikanti et al. 2022)
+//   per_operator  attention outputs and every second matrix product are kept, the rest of the layer is rebuilt at once
+//              (torchtitan's selective checkpointing; in time only norms and activations count as rebuilt)
 //   full       only the input of every layer is kept
 //   unified    K3: norms, activations, AttnRes mixes, dispatch and MLA up-projections are rebuilt, the rest is
 //              stored as FP8 in host memory (k3-facts 2.4)

@@ -110,47 +110,77 @@ TimedPass finish(std::vector<TimedItem> items) {
   return pass;
 }
 
-std::vector<TimedItem> replay_items(const std::vector<TimedItem>& forward, const RecomputePolicy& policy) {
+StoragePolicy storage_policy(const RecomputePolicy& policy, const SoftwareProfile& software) {
+  StoragePolicy s;
+  s.full = policy.full;
+  s.half_products = policy.half_products;
+  s.fp8 = policy.fp8;
+  s.offload = policy.offload;
+  s.wide_inputs = software.fp8_keeps_wide_inputs;
+  s.modules = policy.modules;
+  s.rules = policy.rules;
+  return s;
+}
+
+// Of program.saved. Per-operator checkpoints are counted by their events alone (models/memory).
+std::vector<TensorTreatment> treatments(const LayerProgram& program, const RecomputePolicy& policy,
+                                        const SoftwareProfile& software) {
+  StoragePolicy storage = storage_policy(policy, software);
+  storage.half_products = false;
+  std::vector<TensorTreatment> out;
+  for (std::size_t i = 0; i < program.saved.size(); ++i) {
+    const SavedTensor& t = program.saved[i];
+    // Full recompute keeps the layer input alone; programs list it as the first saved tensor.
+    out.push_back(treatment_of(storage, {t.name, t.module, t.dtype, t.recomputable, policy.full && i == 0}));
+  }
+  return out;
+}
+
+// Modules that run again in backward: the preset's, and those that make a tensor which a rule drops.
+std::vector<TimedItem> replay_items(const LayerProgram& program, const std::vector<TimedItem>& forward,
+                                    const RecomputePolicy& policy, const std::vector<TensorTreatment>& treated) {
+  std::array<bool, kModules> again = policy.modules;
+  if (!policy.rules.empty()) {
+    std::array<bool, kModules> dropped{}, holds{};
+    for (std::size_t i = 0; i < treated.size(); ++i) {
+      const auto m = static_cast<std::size_t>(program.saved[i].module);
+      holds[m] = true;
+      dropped[m] = dropped[m] || treated[i].recompute;
+    }
+    // A module whose tensors all stay after all is not run again.
+    for (std::size_t m = 0; m < again.size(); ++m) again[m] = holds[m] ? dropped[m] : again[m];
+  }
   std::vector<TimedItem> replay = filter(forward, [&](const TimedItem& item) {
-    return policy.full || policy.modules[static_cast<std::size_t>(item.module)];
+    return policy.full || again[static_cast<std::size_t>(item.module)];
   });
   for (TimedItem& item : replay) item.recompute = true;
   return replay;
 }
 
-// Stored size of a kept tensor: two-byte types shrink to one byte and a scale per 128 values when stored as FP8.
-Bytes stored(const SavedTensor& t, const RecomputePolicy& policy) {
-  const bool shrinks = policy.fp8 && bytes_per_element(t.dtype) == 2.0;
-  return shrinks ? Bytes::ceil(t.bytes.as_double() * 0.5 * (1.0 + 4.0 / 128.0)) : t.bytes;
+Bytes stored(const SavedTensor& t, const TensorTreatment& treated) {
+  return treated.fp8 ? fp8_tile_bytes(t.bytes) : t.bytes;
 }
 
-void account_memory(const LayerProgram& program, const RecomputePolicy& policy, TimedLayer& layer) {
-  Bytes kept, full_size;
+void account_memory(const LayerProgram& program, const std::vector<TensorTreatment>& treated, TimedLayer& layer) {
   for (std::size_t i = 0; i < program.saved.size(); ++i) {
     const SavedTensor& t = program.saved[i];
-    // Full recompute keeps the layer input alone; programs list it as the first saved tensor.
-    const bool dropped = policy.full ? i > 0 : t.recomputable && policy.modules[static_cast<std::size_t>(t.module)];
-    if (dropped) {
-      layer.replayed += t.bytes;
-      continue;
-    }
-    kept += stored(t, policy);
-    full_size += t.bytes;
+    const TensorTreatment& how = treated[i];
+    // What was dropped, shrunk or sent away is alive at full size while its layer runs backward.
+    if (how != TensorTreatment{}) layer.replayed += t.bytes;
+    if (how.recompute) continue;
+    Bytes& where = how.place == StoragePlace::host     ? layer.offloaded
+                   : how.place == StoragePlace::remote ? layer.remote
+                                                       : layer.saved;
+    where += stored(t, how);
   }
-  // What was shrunk or sent away is alive at full size while its layer runs backward.
-  if (policy.fp8 || policy.offload) layer.replayed += full_size;
-  (policy.offload ? layer.offloaded : layer.saved) += kept;
 }
 
 // Storing as FP8 reads two bytes and writes one and a scale per value; restoring does the reverse.
-TimedItem fp8_storage_item(const LayerProgram& program, const RecomputePolicy& policy, const Machine& machine,
-                           bool restore) {
+TimedItem fp8_storage_item(const LayerProgram& program, const std::vector<TensorTreatment>& treated,
+                           const Machine& machine, bool restore) {
   Bytes moved;
-  for (std::size_t i = 0; i < program.saved.size(); ++i) {
-    const SavedTensor& t = program.saved[i];
-    const bool dropped = policy.full ? i > 0 : t.recomputable && policy.modules[static_cast<std::size_t>(t.module)];
-    if (!dropped && stored(t, policy) != t.bytes) moved += t.bytes + stored(t, policy);
-  }
+  for (std::size_t i = 0; i < program.saved.size(); ++i)
+    if (treated[i].fp8) moved += program.saved[i].bytes + stored(program.saved[i], treated[i]);
   Kernel k = memory_kernel(restore ? "fp8_restore" : "fp8_store", Pass::forward, MemoryClass::quantize, moved);
   TimedItem item;
   item.name = k.name;
@@ -208,10 +238,11 @@ TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy
     overlap_tensor_parallel(backward, options.tp);
   }
   TimedLayer layer;
-  const std::vector<TimedItem> replay = replay_items(forward, policy);
-  if (policy.fp8) {
-    forward.push_back(fp8_storage_item(program, policy, machine, false));
-    backward.insert(backward.begin(), fp8_storage_item(program, policy, machine, true));
+  const std::vector<TensorTreatment> treated = treatments(program, policy, machine.software);
+  const std::vector<TimedItem> replay = replay_items(program, forward, policy, treated);
+  if (std::any_of(treated.begin(), treated.end(), [](const TensorTreatment& t) { return t.fp8; })) {
+    forward.push_back(fp8_storage_item(program, treated, machine, false));
+    backward.insert(backward.begin(), fp8_storage_item(program, treated, machine, true));
     for (std::size_t i = 1; i < backward.size(); ++i)
       for (std::uint16_t& a : backward[i].after) ++a;
   }
@@ -223,9 +254,11 @@ TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy
   layer.input_grad = finish(std::move(input));
   layer.backward = finish(std::move(full));
   layer.forward = finish(std::move(forward));
-  account_memory(program, policy, layer);
+  account_memory(program, treated, layer);
   layer.workspace = program.workspace;
   layer.boundary = program.boundary;
+  layer.memory = std::make_shared<const LayerEvents>(
+      layer_events(*program.liveness, storage_policy(policy, machine.software)));
   return layer;
 }
 

@@ -9,10 +9,12 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "models/build/comm_cost.h"
 #include "models/build/machine.h"
+#include "models/memory/layer_events.h"
 #include "models/transformer/program.h"
 
 namespace k3sim {
@@ -52,10 +54,12 @@ struct TimedLayer {
   TimedPass forward, backward, input_grad, weight_grad;
   Bytes saved{0};      // kept on the GPU from forward to backward, per micro-batch, after the policy
   Bytes offloaded{0};  // kept in host memory instead: leaves after forward, returns before backward
+  Bytes remote{0};     // the same, kept by another pipeline rank
   Bytes replayed{0};   // rebuilt during backward, alive only there
   Bytes workspace{0};
   Bytes boundary{0};
   bool moe = false;
+  std::shared_ptr<const LayerEvents> memory;  // allocations and frees after the policy
 };
 
 // Which parts of a layer are recomputed and where the rest is kept. full: only the layer input is kept.
@@ -65,11 +69,14 @@ struct RecomputePolicy {
   bool full = false;
   bool fp8 = false;
   bool offload = false;
+  bool half_products = false;  // per-operator checkpoints: every second matrix product's output is kept
   std::array<bool, kModules> modules{};
+  std::vector<StorageRule> rules = {};  // by tensor name, over the preset
   bool any() const {
     for (bool m : modules)
       if (m) return true;
-    return full || fp8 || offload;
+    if (!rules.empty()) return true;
+    return full || fp8 || offload || half_products;
   }
 };
 

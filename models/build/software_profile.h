@@ -34,7 +34,13 @@ struct SoftwareProfile {
   Bytes context_memory = Bytes::mib(700);       // CUDA context and modules
   Bytes communicator_memory = Bytes::mib(400);  // NCCL buffers per communicator with more than one rank
   Bytes workspace_memory = Bytes::mib(256);     // cuBLAS and kernel workspaces
-  double fragmentation = 0.04;                  // reserved over allocated - 1, until the allocator is emulated
+  double fragmentation = 0.04;                  // reserved over allocated - 1 where the allocator is not emulated
+  std::string allocator_conf;             // PYTORCH_ALLOC_CONF that the stack sets when the scenario says nothing
+  bool fp8_keeps_wide_inputs = false;     // FP8 layers keep BF16 inputs and quantise again (torchao dynamic scaling)
+  bool step_gradient_copy = false;        // FP32 copies of the shard's gradients in the optimizer step (FP16 stacks)
+  bool dense_embedding_gradient = false;  // the embedding's weight gradient is first a tensor of the table's size
+  bool dummy_weight_gradients = false;    // placeholder gradients of every weight shape stay (TransformerEngine 2)
+  Bytes reduce_bytes{4};                  // per parameter in the reduce-scatter input of FSDP
 };
 
 SoftwareProfile load_software_profile(const std::string& path);

@@ -1,103 +1,139 @@
 #include "models/build/stage_memory.h"
 
 #include <algorithm>
+#include <array>
+
+#include "models/build/memory_log.h"
+#include "models/build/memory_log_states.h"
 
 namespace k3sim {
 
 namespace {
 
-struct ChunkSizes {
-  Bytes saved, offloaded;
-  Bytes forward_peak;   // above what was alive before the forward action
-  Bytes backward_peak;  // above what is alive besides this micro-batch's own kept tensors
-};
-
-ChunkSizes chunk_sizes(const Chunk& chunk) {
-  ChunkSizes s;
-  for (const ChunkPart& p : chunk.parts) {
-    s.forward_peak = std::max(s.forward_peak, s.saved + p.timed->saved + p.timed->offloaded + p.timed->workspace);
-    s.saved += p.timed->saved;
-    s.offloaded += p.timed->offloaded;
-  }
-  Bytes left = s.saved;
-  for (auto p = chunk.parts.rbegin(); p != chunk.parts.rend(); ++p) {
-    s.backward_peak = std::max(s.backward_peak, left + p->timed->replayed + p->timed->workspace);
-    left -= p->timed->saved;
-  }
-  return s;
-}
-
-class RankWalk {
+// Adds up bytes per category; a layer pass is its change and its peak.
+class CountingSink final : public MemorySink {
  public:
-  RankWalk(const StepPlan& plan, RankMemory& out) : plan_(plan), out_(out) {
-    for (const Chunk& c : plan.chunks) sizes_.push_back(chunk_sizes(c));
+  explicit CountingSink(RankMemory& out) : out_(out) {}
+
+  MemoryHandle alloc(Bytes bytes, MemoryCategory category, const MemoryPlace&) override {
+    add(category, bytes);
+    offer(Bytes(0));
+    return {bytes, static_cast<MemoryId>(category)};
+  }
+  void free(const MemoryHandle& h) override { add(static_cast<MemoryCategory>(h.id), Bytes(-h.bytes.count())); }
+
+  MemoryHandle run(const LayerCall& c) override {
+    const PassEvents& p = events_of(c.layer, c.pass);
+    offer(p.peak);
+    const bool forward = c.pass == LayerPass::forward;
+    const int handed = forward ? kLayerOutput : p.input_gradient;
+    add(MemoryCategory::activations, Bytes(p.change));
+    events_ += p.events.size();
+    if (handed < 0) return {};
+    // Freed later as what it is counted as here.
+    return {c.layer.tensors[static_cast<std::size_t>(handed)].bytes, static_cast<MemoryId>(MemoryCategory::activations)};
   }
 
-  void run(std::vector<MemoryStep>* steps = nullptr) {
-    for (const Action& a : plan_.schedule.actions[static_cast<std::size_t>(out_.rank)]) {
-      largest_ = Bytes();
-      for_each_part(a, [&](const Action& part) { step(part); });
-      if (steps != nullptr) steps->push_back({live_, std::max(largest_, live_)});
-    }
+  void store(const LayerEvents& layer, LayerSlot&, bool out, const MemoryPlace&) override {
+    const std::int64_t bytes = layer.stored_bytes.count();
+    add(MemoryCategory::activations, Bytes(out ? -bytes : bytes));
+    host_ += out ? bytes : -bytes;
+    out_.host_activations = std::max(out_.host_activations, Bytes(host_));
+    offer(Bytes(0));
   }
+
+  void action_done(const Action& action) override {
+    if (fresh_peak_) out_.peak_action = to_string(action);
+    fresh_peak_ = false;
+    steps.push_back({activations(), std::max(largest_, activations())});
+    largest_ = Bytes(0);
+  }
+
+  std::size_t events() const { return events_; }
+  Bytes amount_of(MemoryCategory c) const { return Bytes(amount(c)); }
+  std::vector<MemoryStep> steps;
 
  private:
-  const ChunkSizes& sizes(int stage) const {
-    return sizes_[static_cast<std::size_t>(plan_.schedule.model_stage(stage))];
+  void add(MemoryCategory c, Bytes bytes) {
+    live_[static_cast<std::size_t>(c)] += bytes.count();
+    total_ += bytes.count();
+  }
+  std::int64_t amount(MemoryCategory c) const { return live_[static_cast<std::size_t>(c)]; }
+  Bytes activations() const {
+    return Bytes(amount(MemoryCategory::activations) + amount(MemoryCategory::activation_gradients));
   }
 
-  void offer(Bytes live, Bytes transient, const Action& a) {
-    largest_ = std::max(largest_, live + transient);
-    if (live + transient <= out_.activations + out_.transient) return;
-    out_.activations = live;
+  void offer(Bytes transient) {
+    largest_ = std::max(largest_, activations() + transient);
+    if (Bytes(total_) + transient <= out_.allocated) return;
+    out_.allocated = Bytes(total_) + transient;
+    out_.activations = activations();
     out_.transient = transient;
-    out_.peak_action = to_string(a);
+    out_.staging = Bytes(amount(MemoryCategory::gathered) + amount(MemoryCategory::weight_gradients) +
+                         amount(MemoryCategory::exchange));
+    fresh_peak_ = true;
   }
 
-  void step(const Action& a) {
-    if (!is_plain_compute(a.kind)) return;
-    const ChunkSizes& s = sizes(a.stage);
-    if (a.kind == ActionKind::kForward) {
-      offer(live_, s.forward_peak, a);
-      live_ += s.saved;
-      host_ += s.offloaded;
-      out_.host_activations = std::max(out_.host_activations, host_);
-      return;
-    }
-    const Bytes others = live_ - s.saved;
-    if (yields_input_grad(a.kind)) offer(others, s.backward_peak, a);
-    // Tensors are released when the last gradient that needs them is done.
-    if (yields_weight_grad(a.kind)) live_ = others, host_ -= s.offloaded;
-  }
-
-  const StepPlan& plan_;
   RankMemory& out_;
-  std::vector<ChunkSizes> sizes_;
-  Bytes live_, host_, largest_;
+  std::array<std::int64_t, kMemoryCategories> live_{};
+  std::int64_t total_ = 0, host_ = 0;
+  std::size_t events_ = 0;
+  Bytes largest_;
+  bool fresh_peak_ = false;
 };
 
-StateShape state_shape(const StepPlan& plan, int rank) {
-  StateShape shape;
-  const OptimizerConfig& o = plan.scenario.optimizer;
-  const auto shards = [&](GroupKind k) -> std::int64_t {
-    const int all = plan.placement->group(k).ranks;
-    return o.shard_group > 0 ? std::min(o.shard_group, all) : all;
-  };
-  shape.dense_shards = shards(GroupKind::dp);
-  shape.expert_shards = shards(GroupKind::expert_dp);
-  const auto larger = [](const ParameterCount& a, const ParameterCount& b) {
-    return a.dense + a.experts < b.dense + b.experts ? b : a;
-  };
-  for (int stage : plan.schedule.stages_of_rank(rank)) {
-    const Chunk& c = plan.chunks[static_cast<std::size_t>(plan.schedule.model_stage(stage))];
-    const ParameterCount p = c.parameters();
-    shape.parameters.dense += p.dense;
-    shape.parameters.experts += p.experts;
-    shape.largest_chunk = larger(shape.largest_chunk, p);
-    for (const ChunkPart& part : c.parts) shape.largest_layer = larger(shape.largest_layer, part.parameters);
-  }
-  return shape;
+// Requests per micro-batch of the rank's chunks decide how many of them fit the limit.
+int microbatch_limit(const StepPlan& plan, std::size_t events, std::size_t limit) {
+  const auto all = static_cast<double>(std::max<std::int64_t>(1, plan.microbatches));
+  const double keep = all * static_cast<double>(limit) / static_cast<double>(std::max<std::size_t>(1, 2 * events));
+  // The steady state needs the warm-up of every schedule: twice the stages, and some micro-batches after it.
+  const double least = 3.0 * plan.schedule.stages_per_chain() + 4;
+  return static_cast<int>(std::min(all, std::max(keep, least)));
 }
+
+struct Counted {
+  RankMemory memory;
+  std::size_t events = 0;
+};
+
+Counted count(const StepPlan& plan, const Machine& machine, int rank) {
+  Counted c;
+  c.memory.rank = rank;
+  c.memory.states = state_bytes(state_shape(plan, rank), plan.scenario.optimizer);
+  CountingSink sink(c.memory);
+  walk_memory(plan, machine.software, rank, {}, sink);
+  c.memory.states.weights = sink.amount_of(MemoryCategory::weights);
+  c.memory.states.gradients = sink.amount_of(MemoryCategory::gradients);
+  c.memory.states.optimizer = sink.amount_of(MemoryCategory::optimizer);
+  c.events = sink.events();
+  return c;
+}
+
+// Emulates the fullest ranks; returns the largest overhead over allocated.
+double emulate_fullest(const StepPlan& plan, const Machine& machine, const MemoryOptions& options,
+                       std::vector<Counted>& ranks) {
+  std::vector<std::size_t> order(ranks.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return ranks[a].memory.allocated > ranks[b].memory.allocated;
+  });
+  order.resize(std::min(order.size(), static_cast<std::size_t>(std::max(0, options.emulated_ranks))));
+  double overhead = order.empty() ? machine.software.fragmentation : 0.0;
+  for (std::size_t i : order) {
+    MemoryReportOptions report;
+    report.details = false;
+    report.walk.microbatch_limit = microbatch_limit(plan, ranks[i].events, options.request_limit);
+    const MemoryReport r = memory_report(plan, machine, ranks[i].memory.rank, report);
+    RankMemory& m = ranks[i].memory;
+    m.emulated = true;
+    m.allocated = std::max(m.allocated, r.peak_allocated);
+    m.reserved = r.peak_reserved;
+    overhead = std::max(overhead, m.reserved / m.allocated - 1.0);
+  }
+  return overhead;
+}
+
+}  // namespace
 
 Bytes outside_allocator(const StepPlan& plan, const Machine& machine) {
   const ParallelConfig& p = plan.scenario.parallel;
@@ -105,43 +141,37 @@ Bytes outside_allocator(const StepPlan& plan, const Machine& machine) {
   for (int degree : {p.tp, p.cp, p.ep, p.dp, p.pp})
     if (degree > 1) ++communicators;
   if (plan.scenario.cluster.gpus() == 1) communicators = 0;
-  return machine.software.context_memory + communicators * machine.software.communicator_memory;
+  const MoeEffects& e = plan.layers->moe();
+  // Buffers of static dispatchers are registered (symmetric) memory, made outside the caching allocator.
+  const Bytes symmetric = e.present && !e.dynamic_shapes ? e.buffers + e.pool : Bytes(0);
+  return machine.software.context_memory + communicators * machine.software.communicator_memory + symmetric;
 }
-
-// Offload keeps two layers in flight in each direction; the expert dispatcher keeps one set of buffers.
-Bytes staging_bytes(const StepPlan& plan, int rank) {
-  Bytes largest;
-  for (int stage : plan.schedule.stages_of_rank(rank))
-    for (const ChunkPart& p : plan.chunks[static_cast<std::size_t>(plan.schedule.model_stage(stage))].parts)
-      largest = std::max(largest, p.timed->offloaded);
-  return 2 * largest;
-}
-
-}  // namespace
 
 std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank) {
   RankMemory m;
-  m.rank = rank;
-  std::vector<MemoryStep> steps;
-  RankWalk(plan, m).run(&steps);
-  return steps;
+  CountingSink sink(m);
+  walk_memory(plan, SoftwareProfile{}, rank, {}, sink);
+  return std::move(sink.steps);
 }
 
-std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine) {
-  std::vector<RankMemory> out;
+std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine, const MemoryOptions& options) {
   const Bytes capacity = plan.scenario.cluster.memory_override.value_or(machine.gpu.usable_memory);
-  for (int rank = 0; rank < plan.schedule.ranks; ++rank) {
-    RankMemory m;
-    m.rank = rank;
-    m.states = state_bytes(state_shape(plan, rank), plan.scenario.optimizer);
-    RankWalk(plan, m).run();
-    m.staging = staging_bytes(plan, rank);
-    m.outside = outside_allocator(plan, machine);
-    m.allocated = m.states.gpu() + m.activations + m.transient + m.staging + machine.software.workspace_memory;
-    m.reserved = Bytes::ceil(m.allocated.as_double() * (1.0 + machine.software.fragmentation));
+  std::vector<Counted> ranks;
+  for (int rank = 0; rank < plan.schedule.ranks; ++rank) ranks.push_back(count(plan, machine, rank));
+  const double overhead = emulate_fullest(plan, machine, options, ranks);
+  const Bytes outside = outside_allocator(plan, machine);
+  std::vector<RankMemory> out;
+  for (Counted& c : ranks) {
+    RankMemory& m = c.memory;
+    m.outside = outside;
+    m.allocated += machine.software.workspace_memory;
+    if (!m.emulated)
+      m.reserved = Bytes::ceil(m.allocated.as_double() * (1.0 + overhead));
+    else
+      m.reserved += machine.software.workspace_memory;
     const Bytes total = m.reserved + m.outside;
     m.short_by = total > capacity ? total - capacity : Bytes(0);
-    out.push_back(m);
+    out.push_back(std::move(m));
   }
   return out;
 }

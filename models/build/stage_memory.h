@@ -1,8 +1,8 @@
-// Memory of one pipeline rank over the step: states plus the activations of the micro-batches in flight, walked in the
-// order of the rank's schedule. Forward adds what the chunk's layers keep; backward frees it layer by layer after a
-// transient (workspace, replayed tensors). Offloaded tensors leave two layers' worth of staging on the GPU.
+// Memory of every pipeline rank over the step: the walk of memory_log_walk.h counted per layer pass, which gives the
+// allocated peak of all ranks in microseconds, and the emulated allocator on the fullest ranks for reserved bytes.
 // "Does not fit" is a result: short_by says how many bytes are missing.
-// Source: engine-design section 10 (before the allocator emulation); k3-facts 1.5, 2.4.
+//   reserved of the other ranks = their allocated peak x the largest overhead seen on an emulated rank
+// Source: engine-design section 10; k3-facts 1.5, 2.4.
 #pragma once
 
 #include <string>
@@ -17,15 +17,16 @@ namespace k3sim {
 struct RankMemory {
   int rank = 0;
   StateBytes states;
-  Bytes activations;        // alive at the peak, kept tensors only
-  Bytes transient;          // workspace and replayed tensors at the peak
-  Bytes staging;            // offload and dispatcher buffers
+  Bytes activations;        // alive at the peak, kept tensors and pipeline buffers
+  Bytes transient;          // the running layer's pass at the peak: workspace, gradients, replayed tensors
+  Bytes staging;            // dispatcher buffers, gathered parameters and unsharded gradients at the peak
   Bytes outside;            // context, communicators, library workspaces
   Bytes host_activations;   // offloaded, at their peak
   Bytes allocated;          // peak by the framework's allocator
-  Bytes reserved;           // with fragmentation and what lies outside the allocator
+  Bytes reserved;           // by the allocator, fragmentation included; what lies outside is in `outside`
   Bytes short_by;           // 0 when it fits
   std::string peak_action;  // where the peak is, for example "3B17"
+  bool emulated = false;    // reserved comes from the emulated allocator
 };
 
 // Activation bytes around one action of a rank's schedule.
@@ -34,8 +35,16 @@ struct MemoryStep {
   Bytes during;  // most at once while it runs, transient tensors included
 };
 
-std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank);  // one entry per action of the rank
+std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank);  // one entry per action
 
-std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine);
+struct MemoryOptions {
+  int emulated_ranks = 1;            // fullest ranks whose allocator is emulated; 0: the stack's fragmentation constant
+  std::size_t request_limit = 300'000;  // of one emulated log; longer steps are cut to the first micro-batches
+};
+
+std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine, const MemoryOptions& options = {});
+
+// What the process takes before and beside the allocator: context and modules, communicators, symmetric buffers.
+Bytes outside_allocator(const StepPlan& plan, const Machine& machine);
 
 }  // namespace k3sim

@@ -37,14 +37,33 @@ std::optional<StepTarget> step_target(const Case& c) {
   return std::nullopt;
 }
 
+namespace {
+
+bool says(const Case& c, const char* word) { return c.measured.memory_kind.find(word) != std::string::npos; }
+
+// "GB" without a definition. Zero-bubble prints max_memory_allocated in units of 10^6 bytes (runtime.py of its
+// repository); the others divide by powers of 1024.
+bool decimal_gb(const Case& c) { return says(c, "GB as printed") && c.group == "zero-bubble"; }
+
+}  // namespace
+
 std::optional<MemoryTarget> memory_target(const Case& c) {
   const CaseMeasured& m = c.measured;
+  MemoryTarget t;
   if (m.peak_memory_gib) {
-    const bool reserved = m.memory_kind.find("reserved") != std::string::npos;
-    return MemoryTarget{*m.peak_memory_gib, reserved};
+    t.gib = *m.peak_memory_gib;
+    t.measure = says(c, "reserved")       ? MemoryMeasure::reserved
+                : says(c, "device usage") ? MemoryMeasure::device
+                                          : MemoryMeasure::allocated;
+    if (decimal_gb(c)) t.unit_bytes = 1e9;
+  } else if (m.peak_reserved_gib) {
+    t.gib = *m.peak_reserved_gib;
+    t.measure = MemoryMeasure::reserved;
+  } else {
+    return std::nullopt;
   }
-  if (m.peak_reserved_gib) return MemoryTarget{*m.peak_reserved_gib, true};
-  return std::nullopt;
+  t.reserved = t.measure == MemoryMeasure::reserved;
+  return t;
 }
 
 }  // namespace k3sim

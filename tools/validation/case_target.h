@@ -2,6 +2,7 @@
 // the source's own FLOP convention. Memory cases add a second target. Source: validation README; product-spec 6, 7.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,9 +16,14 @@ struct StepTarget {
 };
 std::optional<StepTarget> step_target(const Case& c);
 
+// What the source counted: the allocator's allocated or reserved peak, or everything on the device.
+enum class MemoryMeasure : std::uint8_t { allocated, reserved, device };
+
 struct MemoryTarget {
-  double gib = 0;
-  bool reserved = false;  // the source gives the allocator's reserved bytes
+  double gib = 0;                             // as printed
+  double unit_bytes = 1024.0 * 1024 * 1024;   // of the printed number: GiB, or decimal GB
+  MemoryMeasure measure = MemoryMeasure::allocated;
+  bool reserved = false;                      // measure == reserved
 };
 std::optional<MemoryTarget> memory_target(const Case& c);
 

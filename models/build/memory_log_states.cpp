@@ -1,0 +1,190 @@
+// See memory_log_states.h.
+#include "models/build/memory_log_states.h"
+
+#include <algorithm>
+
+namespace k3sim {
+
+StateShape state_shape(const StepPlan& plan, int rank) {
+  StateShape shape;
+  const OptimizerConfig& o = plan.scenario.optimizer;
+  const auto shards = [&](GroupKind k) -> std::int64_t {
+    const int all = plan.placement->group(k).ranks;
+    return o.shard_group > 0 ? std::min(o.shard_group, all) : all;
+  };
+  shape.dense_shards = shards(GroupKind::dp);
+  shape.expert_shards = shards(GroupKind::expert_dp);
+  const auto larger = [](const ParameterCount& a, const ParameterCount& b) {
+    return a.dense + a.experts < b.dense + b.experts ? b : a;
+  };
+  for (int stage : plan.schedule.stages_of_rank(rank)) {
+    const Chunk& c = plan.chunks[static_cast<std::size_t>(plan.schedule.model_stage(stage))];
+    const ParameterCount p = c.parameters();
+    shape.parameters.dense += p.dense;
+    shape.parameters.experts += p.experts;
+    shape.largest_chunk = larger(shape.largest_chunk, p);
+    for (const ChunkPart& part : c.parts) shape.largest_layer = larger(shape.largest_layer, part.parameters);
+  }
+  return shape;
+}
+
+RankStates::RankStates(const StepPlan& plan, const SoftwareProfile& software, int rank, MemorySink& sink)
+    : plan_(plan),
+      optimizer_(plan.scenario.optimizer),
+      software_(software),
+      sink_(sink),
+      stages_(plan.schedule.stages_of_rank(rank)),
+      shape_(state_shape(plan, rank)),
+      fsdp_(optimizer_.zero >= 3) {
+  for (int s : stages_)
+    for (std::size_t i = 0; i < chunk(s).parts.size(); ++i)
+      if (is_root(s, i)) root_.parameters += chunk(s).parts[i].parameters.dense;
+}
+
+const Chunk& RankStates::chunk(int stage) const {
+  return plan_.chunks[static_cast<std::size_t>(plan_.schedule.model_stage(stage))];
+}
+
+bool RankStates::is_root(int stage, std::size_t part) const {
+  const ChunkPart::Kind k = chunk(stage).parts[part].kind;
+  return k == ChunkPart::Kind::embedding || k == ChunkPart::Kind::head;
+}
+
+RankStates::Unit& RankStates::unit(int stage, std::size_t part) {
+  if (is_root(stage, part)) return root_;
+  Unit& u = units_[{stage, static_cast<int>(part)}];
+  const ParameterCount& p = chunk(stage).parts[part].parameters;
+  u.parameters = p.dense + p.experts;
+  return u;
+}
+
+std::int64_t RankStates::sharded(const ParameterCount& p) const {
+  return (p.dense + shape_.dense_shards - 1) / shape_.dense_shards +
+         (p.experts + shape_.expert_shards - 1) / shape_.expert_shards;
+}
+
+void RankStates::contiguous(std::int64_t parameters, Bytes each, MemoryCategory category, const char* name, int stage) {
+  const Bytes bytes = parameters * each;
+  if (bytes.count() > 0) sink_.alloc(bytes, category, {name, static_cast<std::int16_t>(stage), -1, -1, ActionKind::kIdle});
+}
+
+void RankStates::start(bool with_moments) {
+  const bool host_gradients = optimizer_.gradient_shards == "cpu";
+  for (int s : stages_) {
+    const ParameterCount p = chunk(s).parameters();
+    for (const ChunkPart& part : chunk(s).parts) {
+      const std::int64_t held = fsdp_ ? sharded(part.parameters) : part.parameters.dense + part.parameters.experts;
+      contiguous(held, optimizer_.parameter_bytes, MemoryCategory::weights, "weights", s);
+    }
+    if (host_gradients) continue;
+    if (optimizer_.zero >= 2) {
+      contiguous(sharded(p), optimizer_.gradient_bytes, MemoryCategory::gradients, "gradient_shard", s);
+      continue;
+    }
+    contiguous(p.dense, optimizer_.gradient_bytes, MemoryCategory::gradients, "gradient_buffer", s);
+    contiguous(p.experts, optimizer_.gradient_bytes, MemoryCategory::gradients, "expert_gradient_buffer", s);
+  }
+  const std::int64_t chunk_parameters = shape_.largest_chunk.dense + shape_.largest_chunk.experts;
+  for (int i = 0; host_gradients && i < 2; ++i)
+    contiguous(chunk_parameters, optimizer_.gradient_bytes, MemoryCategory::gradients, "chunk_gradient_buffer", -1);
+  if (software_.dummy_weight_gradients)
+    contiguous(shape_.largest_layer.dense, Bytes(2), MemoryCategory::weight_gradients, "placeholder_gradient", -1);
+  moments(true);
+  if (with_moments) moments(false);
+}
+
+// One FP32 tensor per layer and kind of state; the first is the master copy, made before the first step.
+void RankStates::moments(bool first) {
+  if (optimizer_.states == "cpu" || optimizer_.name == "none") return;
+  const std::int64_t kinds = optimizer_.state_bytes.count() / 4, rest = optimizer_.state_bytes.count() % 4;
+  const bool master = optimizer_.parameter_bytes.count() < 4;
+  for (int s : stages_)
+    for (const ChunkPart& part : chunk(s).parts) {
+      const std::int64_t held = optimizer_.zero >= 1 ? sharded(part.parameters)
+                                                     : part.parameters.dense + part.parameters.experts;
+      for (std::int64_t k = 0; k < kinds; ++k) {
+        const bool early = k == 0 && master;
+        if (early == first) contiguous(held, Bytes(4), MemoryCategory::optimizer, early ? "master" : "moment", s);
+      }
+      if (!first && rest > 0) contiguous(held, Bytes(rest), MemoryCategory::optimizer, "moment", s);
+    }
+}
+
+void RankStates::gather(Unit& u, int stage, std::size_t part) {
+  if (u.gathered.bytes.count() > 0 || u.parameters == 0) return;
+  u.gathered = sink_.alloc(Bytes(2 * u.parameters), MemoryCategory::gathered,
+                           {"gathered_parameters", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part), -1,
+                            ActionKind::kUnshard});
+}
+
+void RankStates::drop(MemoryHandle& h) {
+  if (h.bytes.count() > 0) sink_.free(h);
+  h = {};
+}
+
+void RankStates::before_forward(int stage, std::size_t part) {
+  if (!fsdp_) return;
+  gather(unit(stage, part), stage, part);
+  if (part + 1 < chunk(stage).parts.size()) gather(unit(stage, part + 1), stage, part + 1);
+}
+
+void RankStates::after_forward(int stage, std::size_t part) {
+  if (!fsdp_ || !optimizer_.reshard_after_forward || is_root(stage, part)) return;
+  drop(unit(stage, part).gathered);
+}
+
+void RankStates::before_backward(int stage, std::size_t part) {
+  const ChunkPart& p = chunk(stage).parts[part];
+  const bool embedding = p.kind == ChunkPart::Kind::embedding;
+  if (!fsdp_) {
+    if (!embedding || !software_.dense_embedding_gradient) return;
+    MemoryHandle h = sink_.alloc(p.parameters.dense * optimizer_.parameter_bytes, MemoryCategory::weight_gradients,
+                                 {"embedding_grad", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part), -1,
+                                  ActionKind::kBackward});
+    sink_.free(h);
+    return;
+  }
+  Unit& u = unit(stage, part);
+  gather(u, stage, part);
+  if (part > 0) gather(unit(stage, part - 1), stage, part - 1);
+  if (p.parameters.dense + p.parameters.experts == 0) return;
+  const MemoryPlace place{"unsharded_grad", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part), -1,
+                          ActionKind::kBackward};
+  // The root group's gradients appear with the head's and wait for the embedding's.
+  if (u.gradient.bytes.count() == 0)
+    u.gradient = sink_.alloc(Bytes(2 * u.parameters), MemoryCategory::weight_gradients, place);
+}
+
+void RankStates::after_backward(int stage, std::size_t part) {
+  if (!fsdp_) return;
+  Unit& u = unit(stage, part);
+  const bool last_of_root = chunk(stage).parts[part].kind == ChunkPart::Kind::embedding || part == 0;
+  if (is_root(stage, part) && !last_of_root) return;
+  if (!is_root(stage, part)) drop(u.gathered);
+  drop(reducing_);
+  reducing_ = sink_.alloc(u.parameters * software_.reduce_bytes, MemoryCategory::exchange,
+                          {"reduce_scatter_input", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part), -1,
+                           ActionKind::kReduceGrad});
+  drop(u.gradient);
+  if (!last_of_root) return;
+  drop(u.gathered);
+  drop(root_.gathered);
+  drop(reducing_);
+}
+
+void RankStates::optimizer_step(bool first) {
+  std::vector<MemoryHandle> copies;
+  if (software_.step_gradient_copy)
+    for (int s : stages_)
+      for (const ChunkPart& part : chunk(s).parts) {
+        const std::int64_t held =
+            optimizer_.zero >= 1 ? sharded(part.parameters) : part.parameters.dense + part.parameters.experts;
+        if (held > 0)
+          copies.push_back(sink_.alloc(held * Bytes(4), MemoryCategory::gradients,
+                                       {"gradient_copy", static_cast<std::int16_t>(s), -1, -1, ActionKind::kIdle}));
+      }
+  if (first) moments(false);
+  for (const MemoryHandle& h : copies) sink_.free(h);
+}
+
+}  // namespace k3sim

@@ -1,0 +1,218 @@
+// See memory_log_walk.h.
+// Source: Megatron-LM core/pipeline_parallel/schedules.py; PyTorch FSDP2; zero-bubble weight-gradient store.
+#include "models/build/memory_log_walk.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "models/build/memory_log_states.h"
+#include "sim/base/rng.h"
+
+namespace k3sim {
+
+namespace {
+
+constexpr std::uint64_t kRowDraws = 0x6d656d;  // purpose of the draws of received rows
+
+struct PartState {
+  LayerSlot slot;
+  bool away = false;  // its stored tensors are in host memory
+};
+
+// What one micro-batch holds on one stage between its passes.
+struct Flight {
+  std::vector<PartState> parts;
+  MemoryHandle bank;      // stored block rows that came with the input
+  MemoryHandle gradient;  // of the stage's input, when the stage before is on the same rank
+};
+
+class Walk {
+ public:
+  Walk(const StepPlan& plan, const SoftwareProfile& software, int rank, const MemoryWalkOptions& options, MemorySink& sink)
+      : plan_(plan), options_(options), sink_(sink), states_(plan, software, rank, sink), rank_(rank) {
+    const RoutingConfig& r = plan.scenario.moe.routing;
+    const MoeEffects& e = plan.layers->moe();
+    if (e.present && e.dynamic_shapes && r.skew_sigma > 0)
+      for (const LayerSpec& l : plan.scenario.model.layers)
+        if (l.ffn.is_moe())
+          row_spread_ = std::sqrt((std::exp(r.skew_sigma * r.skew_sigma) - 1) /
+                                  static_cast<double>(std::max<std::int64_t>(1, l.ffn.experts / plan.split.ep)));
+  }
+
+  void run() {
+    states_.start(options_.steps == 1);
+    for (int i = 0; i < options_.steps; ++i) {
+      for (const Action& a : plan_.schedule.actions[static_cast<std::size_t>(rank_)]) {
+        for_each_part(a, [&](const Action& part) { action(part); });
+        sink_.action_done(a);
+      }
+      drain_offload();
+      states_.optimizer_step(i == 0 && options_.steps > 1);
+    }
+  }
+
+ private:
+  const Chunk& chunk(int stage) const {
+    return plan_.chunks[static_cast<std::size_t>(plan_.schedule.model_stage(stage))];
+  }
+  Flight& flight(const Action& a) { return flights_[{a.stage, a.microbatch}]; }
+  bool here(int stage) const {
+    return stage >= 0 && stage < plan_.schedule.stages &&
+           plan_.schedule.rank_of_stage[static_cast<std::size_t>(stage)] == rank_;
+  }
+
+  void action(const Action& a) {
+    if (!is_plain_compute(a.kind)) return;
+    const int first = plan_.schedule.first_microbatch(a.stage);
+    if (options_.microbatch_limit > 0 && a.microbatch - first >= options_.microbatch_limit) return;
+    if (a.kind == ActionKind::kForward) return forward(a);
+    if (yields_input_grad(a.kind)) return backward(a);
+    weight_gradient(a);
+  }
+
+  MemoryPlace place(const Action& a, std::size_t part, const char* name = "") const {
+    return {name, a.stage, static_cast<std::int16_t>(part), a.microbatch, a.kind};
+  }
+
+  double row_factor(const Action& a, const ChunkPart& part) const {
+    if (row_spread_ == 0 || !part.timed->moe) return 1.0;
+    const RandomKey key{plan_.scenario.moe.routing.seed, kRowDraws, static_cast<std::uint64_t>(part.layer)};
+    const double draw = random_normal(key, static_cast<std::uint64_t>(a.microbatch));
+    return std::max(0.1, 1.0 + row_spread_ * std::min(3.0, std::max(-3.0, draw)));
+  }
+
+  MemoryHandle run_part(const Action& a, std::size_t i, LayerPass pass, const MemoryHandle& incoming, Flight& f) {
+    const ChunkPart& part = chunk(a.stage).parts[i];
+    return sink_.run({*part.timed->memory, pass, f.parts[i].slot, incoming, place(a, i), row_factor(a, part)});
+  }
+
+  // The stage's input: a receive buffer, or the output of the stage before when that is on this rank.
+  MemoryHandle stage_input(const Action& a, Flight& f) {
+    const Chunk& c = chunk(a.stage);
+    if (plan_.schedule.is_first(a.stage) || c.parts.empty()) return {};
+    const Bytes row = c.parts.front().timed->memory->tensors[kLayerInput].bytes;
+    const Bytes all = chunk(a.stage - 1).boundary;
+    if (all > row) f.bank = sink_.alloc(all - row, MemoryCategory::activations, place(a, 0, "block_rows"));
+    if (here(a.stage - 1)) {
+      const auto it = outputs_.find({a.stage - 1, a.microbatch});
+      if (it != outputs_.end()) {
+        const MemoryHandle h = it->second;
+        outputs_.erase(it);
+        return h;
+      }
+    }
+    return sink_.alloc(row, MemoryCategory::activations, place(a, 0, "stage.input"));
+  }
+
+  void forward(const Action& a) {
+    const Chunk& c = chunk(a.stage);
+    Flight& f = flight(a);
+    f.parts.resize(c.parts.size());
+    MemoryHandle h = stage_input(a, f);
+    for (std::size_t i = 0; i < c.parts.size(); ++i) {
+      states_.before_forward(a.stage, i);
+      h = run_part(a, i, LayerPass::forward, h, f);
+      send_away(a, i, f);
+      states_.after_forward(a.stage, i);
+    }
+    if (!plan_.schedule.is_last(a.stage) && here(a.stage + 1))
+      outputs_[{a.stage, a.microbatch}] = h;
+    else
+      sink_.free(h);
+  }
+
+  void send_away(const Action& a, std::size_t i, Flight& f) {
+    drain_offload();
+    const LayerEvents& layer = *chunk(a.stage).parts[i].timed->memory;
+    if (layer.stored.empty()) return;
+    f.parts[i].away = true;
+    pending_ = [this, &layer, &f, p = place(a, i, "offload"), i] { sink_.store(layer, f.parts[i].slot, true, p); };
+  }
+
+  void drain_offload() {
+    if (!pending_) return;
+    pending_();
+    pending_ = nullptr;
+  }
+
+  void bring_back(const Action& a, std::size_t i, Flight& f) {
+    if (!f.parts[i].away) return;
+    f.parts[i].away = false;
+    sink_.store(*chunk(a.stage).parts[i].timed->memory, f.parts[i].slot, false, place(a, i, "onload"));
+  }
+
+  // Gradient of the stage's output: received, or handed over by the stage behind when that is on this rank.
+  MemoryHandle stage_gradient(const Action& a) {
+    const Chunk& c = chunk(a.stage);
+    if (c.parts.empty()) return {};
+    if (here(a.stage + 1) && !plan_.schedule.is_last(a.stage)) {
+      const auto it = flights_.find({a.stage + 1, a.microbatch});
+      if (it != flights_.end() && it->second.gradient.bytes.count() > 0) {
+        const MemoryHandle h = it->second.gradient;
+        it->second.gradient = {};
+        return h;
+      }
+    }
+    const Bytes bytes = c.parts.back().timed->memory->tensors[kOutputGradient].bytes;
+    if (bytes.count() == 0) return {};
+    return sink_.alloc(bytes, MemoryCategory::activation_gradients, place(a, c.parts.size() - 1, "stage.output_grad"));
+  }
+
+  void backward(const Action& a) {
+    drain_offload();
+    const Chunk& c = chunk(a.stage);
+    Flight& f = flight(a);
+    if (f.parts.empty() && !c.parts.empty()) return;
+    MemoryHandle g = stage_gradient(a);
+    const LayerPass pass = a.kind == ActionKind::kBackward ? LayerPass::backward : LayerPass::input_grad;
+    for (std::size_t i = c.parts.size(); i-- > 0;) {
+      bring_back(a, i, f);
+      if (i > 0) bring_back(a, i - 1, f);
+      states_.before_backward(a.stage, i);
+      g = run_part(a, i, pass, g, f);
+      states_.after_backward(a.stage, i);
+    }
+    if (f.bank.bytes.count() > 0) sink_.free(f.bank);
+    f.bank = {};
+    if (!plan_.schedule.is_first(a.stage) && here(a.stage - 1))
+      f.gradient = g;
+    else if (g.bytes.count() > 0)
+      sink_.free(g);
+    if (a.kind == ActionKind::kBackward) f.parts.clear();
+  }
+
+  void weight_gradient(const Action& a) {
+    Flight& f = flight(a);
+    if (f.parts.empty()) return;
+    for (std::size_t i = chunk(a.stage).parts.size(); i-- > 0;) run_part(a, i, LayerPass::weight_grad, {}, f);
+    f.parts.clear();
+  }
+
+  const StepPlan& plan_;
+  const MemoryWalkOptions& options_;
+  MemorySink& sink_;
+  RankStates states_;
+  int rank_;
+  double row_spread_ = 0;
+  std::map<std::pair<int, int>, Flight> flights_;
+  std::map<std::pair<int, int>, MemoryHandle> outputs_;
+  std::function<void()> pending_;
+};
+
+}  // namespace
+
+const char* to_string(MemoryCategory c) {
+  static constexpr const char* kNames[kMemoryCategories] = {
+      "weights",   "gradients",        "optimizer",           "activations", "activation gradients",
+      "workspace", "weight gradients", "gathered parameters", "exchange"};
+  return kNames[static_cast<std::size_t>(c)];
+}
+
+void walk_memory(const StepPlan& plan, const SoftwareProfile& software, int rank, const MemoryWalkOptions& options,
+                 MemorySink& sink) {
+  Walk(plan, software, rank, options, sink).run();
+}
+
+}  // namespace k3sim
