@@ -24,10 +24,13 @@ class DataParallel {
   Time optimizer(const std::vector<const Chunk*>& chunks) const;
   Time norm_all_reduce() const;  // global gradient norm: one small all-reduce over all ranks
   bool sharded_parameters() const { return plan_.scenario.optimizer.zero >= 3; }
-  bool reduce_every_microbatch() const { return plan_.scenario.optimizer.zero >= 2; }
+  // Shards in CPU memory take a chunk's sum at a time (parameter_traffic.h).
+  bool reduce_every_microbatch() const {
+    return plan_.scenario.optimizer.zero >= 2 && plan_.scenario.optimizer.gradient_shards != "cpu";
+  }
+  int shard_ranks(GroupKind group) const;
 
  private:
-  int shard_ranks(GroupKind group) const;
   Time over_group(Collective kind, Bytes bytes, GroupKind group) const;
   Time reduce_one(std::int64_t parameters, GroupKind group) const;
   Time gather_one(std::int64_t parameters, GroupKind group) const;

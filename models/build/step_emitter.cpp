@@ -69,6 +69,7 @@ void RankEmitter::connect_item(PassWalk& walk, const TimedItem& item, TaskId id)
     for (TaskId t : walk.entry) depend(t, target);
     depend(walk.steps[walk.step].gather, target);
     depend(walk.steps[walk.step].onload, target);
+    depend(walk.steps[walk.step].buffer, target);
   } else if (item.after.empty()) {
     depend(walk.ids.back(), target);
   } else {
@@ -89,6 +90,7 @@ void RankEmitter::emit_whole_pass(PassWalk& walk) {
   for (TaskId t : walk.entry) depend(t, id);
   depend(step.gather, id);
   depend(step.onload, id);
+  depend(step.buffer, id);
   if (walk.first == kNoTask) walk.first = id;
   walk.tail = walk.last_compute = walk.last_input = walk.last_weight = id;
   walk.ids.assign(1, id);

@@ -20,6 +20,7 @@ struct PassStep {
   int chunk = -1, part = -1;
   TaskId gather;               // parameters must be there before the first item
   TaskId onload;               // offloaded tensors must be back before the first item
+  TaskId buffer;               // gradient buffer that must be free before the first item
   Time contention;             // added compute time because parameter traffic runs beside it
   bool last_gradient = false;  // weight gradients of the part are complete after this pass
 };

@@ -6,8 +6,9 @@
 #include <map>
 #include <optional>
 
+#include "models/build/activation_copies.h"
 #include "models/build/attnres_flow.h"
-#include "models/build/data_parallel.h"
+#include "models/build/parameter_traffic.h"
 #include "models/build/replicas.h"
 #include "models/build/step_emitter.h"
 #include "sim/base/check.h"
@@ -32,17 +33,16 @@ struct Endpoints {
   }
 };
 
-constexpr std::size_t kPrefetchLayers = 2;
-
 class StepBuilder {
  public:
   StepBuilder(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options)
       : plan_(plan),
         machine_(machine),
         options_(options),
-        data_parallel_(plan, machine),
         boundaries_(stage_boundaries(plan)),
-        emitter_(builder_, machine, graph_, options.detail) {
+        emitter_(builder_, machine, graph_, options.detail),
+        parameters_(plan, machine, emitter_),
+        copies_(plan, machine, emitter_) {
     graph_.detail = options.detail;
     graph_.replicas = represented_replicas(plan, options.unfold);
     const Schedule& s = plan_.schedule;
@@ -55,11 +55,9 @@ class StepBuilder {
     emitter_.rendezvous = graph_.replicas.size() > 1;
     transfer_label_ = emitter_.label("pipeline transfer");
     gather_label_ = emitter_.label("parameter gather");
-    reduce_label_ = emitter_.label("gradient reduce");
     optimizer_label_ = emitter_.label("optimizer");
     barrier_label_ = emitter_.label("gradient norm");
     overhead_label_ = emitter_.label("framework");
-    offload_label_ = emitter_.label("activation copy");
   }
 
   StepGraph build() && {
@@ -76,24 +74,14 @@ class StepBuilder {
   }
 
  private:
-  struct RankState {
-    std::vector<TaskId> first_gather;  // by chunk part order: task that gathers the part's parameters, kNoTask: none
-    std::map<int, std::size_t> last_gradient_action;
-    std::vector<std::pair<ParameterCount, TaskId>> unreduced;  // waiting for the end of the rank's work
-    ParameterCount bucket;
-    TaskId bucket_ready = kNoTask;
-    TaskId last_compute = kNoTask;
-    std::vector<TaskId> reductions;
-    std::array<TaskId, kPrefetchLayers> recent_tails{};
-  };
-
   const Chunk& chunk_of(int stage) const {
     return plan_.chunks[static_cast<std::size_t>(plan_.schedule.model_stage(stage))];
   }
 
-  PassWalk make_walk(const Action& a, RankState& state, bool last_gradient) {
+  PassWalk make_walk(const Action& a, std::size_t index) {
     PassWalk walk;
     const Chunk& chunk = chunk_of(a.stage);
+    const bool last_gradient = parameters_.is_last_gradient(a, index);
     const int chunk_index = plan_.schedule.model_stage(a.stage);
     const bool forward = a.kind == ActionKind::kForward;
     const int n = static_cast<int>(chunk.parts.size());
@@ -104,121 +92,19 @@ class StepBuilder {
                               : a.kind == ActionKind::kBackward  ? t.backward
                               : a.kind == ActionKind::kInputGrad ? t.input_grad
                                                                  : t.weight_grad;
-      walk.steps.push_back(
-          {&pass, chunk_index, part, kNoTask, kNoTask, Time(), last_gradient && yields_weight_grad(a.kind)});
+      PassStep step;
+      step.pass = &pass;
+      step.chunk = chunk_index;
+      step.part = part;
+      step.last_gradient = last_gradient && yields_weight_grad(a.kind);
+      walk.steps.push_back(step);
     }
-    attach_gathers(walk, a, chunk, state);
-    if (yields_weight_grad(a.kind) && plan_.scenario.overlap.grad_reduce)
-      for (PassStep& step : walk.steps)
-        if (step.last_gradient || data_parallel_.reduce_every_microbatch())
-          step.contention +=
-              contention(data_parallel_.reduce(chunk.parts[static_cast<std::size_t>(step.part)].parameters));
-    if (yields_input_grad(a.kind)) attach_onloads(walk, chunk, state);
+    parameters_.attach(walk, a, index);
+    copies_.attach(walk, a);
     return walk;
   }
 
-  // Offloaded tensors come back layer by layer on the copy engine, at most two layers ahead of their use.
-  void attach_onloads(PassWalk& walk, const Chunk& chunk, const RankState& state) {
-    for (std::size_t i = 0; i < walk.steps.size(); ++i) {
-      const Bytes bytes = chunk.parts[static_cast<std::size_t>(walk.steps[i].part)].timed->offloaded;
-      if (bytes == Bytes(0)) continue;
-      const TaskId task =
-          emitter_.add(StreamRole::onload, StepTask::onload, bytes / machine_.gpu.host_link, offload_label_);
-      walk.steps[i].onload = task;
-      if (i < kPrefetchLayers) emitter_.depend(state.recent_tails[i], task);
-    }
-  }
-
-  void pass_ended(RankState& state, const PassStep& step, const PassWalk& walk) {
-    for (std::size_t i = 0; i + 1 < kPrefetchLayers; ++i) state.recent_tails[i] = state.recent_tails[i + 1];
-    state.recent_tails.back() = walk.tail;
-    const std::size_t ahead = walk.step + kPrefetchLayers;
-    if (ahead < walk.steps.size()) emitter_.depend(walk.tail, walk.steps[ahead].onload);
-    const bool forward = !step.pass->items.empty() && step.pass->items.front().pass == Pass::forward &&
-                         !step.pass->items.front().recompute;
-    const Bytes bytes =
-        plan_.chunks[static_cast<std::size_t>(step.chunk)].parts[static_cast<std::size_t>(step.part)].timed->offloaded;
-    if (!forward || bytes == Bytes(0)) return;
-    const TaskId task =
-        emitter_.add(StreamRole::offload, StepTask::offload, bytes / machine_.gpu.host_link, offload_label_);
-    emitter_.depend(walk.tail, task);
-  }
-
-  // ZeRO-3 gathers every layer anew; ZeRO-1 with overlap gathered once at the start of the step.
-  void attach_gathers(PassWalk& walk, const Action& a, const Chunk& chunk, const RankState& state) {
-    const bool forward = a.kind == ActionKind::kForward;
-    if (data_parallel_.sharded_parameters()) {
-      if (a.kind == ActionKind::kWeightGrad) return;
-      if (!forward && !plan_.scenario.optimizer.reshard_after_forward) return;
-      for (PassStep& s : walk.steps) {
-        const Time t = data_parallel_.gather(chunk.parts[static_cast<std::size_t>(s.part)].parameters);
-        if (t == Time()) continue;
-        s.gather = emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
-        s.contention += contention(t);
-      }
-      return;
-    }
-    if (!forward || a.microbatch != plan_.schedule.first_microbatch(a.stage)) return;
-    for (PassStep& s : walk.steps) {
-      const std::size_t key = gather_key(a.stage, s.part);
-      if (key < state.first_gather.size()) s.gather = state.first_gather[key];
-    }
-  }
-
-  // Communication that runs beside compute takes SMs and bandwidth from it for as long as it lasts.
-  Time contention(Time communication) const { return scale(communication, machine_.software.compute_slowdown - 1.0); }
-
-  std::size_t gather_key(int stage, int part) const {
-    return static_cast<std::size_t>(stage) * kMaxParts + static_cast<std::size_t>(part);
-  }
-
-  void emit_initial_gathers(int rank, RankState& state) {
-    if (data_parallel_.sharded_parameters() || !plan_.scenario.overlap.param_gather) return;
-    state.first_gather.assign(static_cast<std::size_t>(plan_.schedule.stages) * kMaxParts, kNoTask);
-    for (int stage : plan_.schedule.stages_of_rank(rank)) {
-      const Chunk& chunk = chunk_of(stage);
-      for (std::size_t part = 0; part < chunk.parts.size(); ++part) {
-        const Time t = data_parallel_.gather(chunk.parts[part].parameters);
-        if (t == Time()) continue;
-        state.first_gather[gather_key(stage, static_cast<int>(part))] =
-            emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
-      }
-    }
-  }
-
-  void add_reduction(RankState& state, const ParameterCount& parameters, TaskId ready) {
-    const Time t = data_parallel_.reduce(parameters);
-    if (t == Time()) return;
-    const TaskId task = emitter_.add(StreamRole::grad_reduce, StepTask::grad_reduce, t, reduce_label_);
-    emitter_.depend(ready, task);
-    state.reductions.push_back(task);
-  }
-
-  void flush_bucket(RankState& state) {
-    if (state.bucket_ready == kNoTask) return;
-    if (plan_.scenario.overlap.grad_reduce)
-      add_reduction(state, state.bucket, state.bucket_ready);
-    else
-      state.unreduced.emplace_back(state.bucket, state.bucket_ready);
-    state.bucket = {};
-    state.bucket_ready = kNoTask;
-  }
-
-  // Gradients of a part are complete: collect them into buckets; ZeRO-2 and 3 reduce each part at once.
-  void gradients_ready(RankState& state, const PassStep& step, const PassWalk& walk) {
-    const ParameterCount& p =
-        plan_.chunks[static_cast<std::size_t>(step.chunk)].parts[static_cast<std::size_t>(step.part)].parameters;
-    const TaskId ready = walk.last_weight != kNoTask ? walk.last_weight : walk.tail;
-    if (p.dense + p.experts == 0) return;
-    if (data_parallel_.reduce_every_microbatch()) return add_reduction(state, p, ready);
-    state.bucket.dense += p.dense;
-    state.bucket.experts += p.experts;
-    state.bucket_ready = ready;
-    const Bytes size = (state.bucket.dense + state.bucket.experts) * plan_.scenario.optimizer.gradient_bytes;
-    if (size >= machine_.software.bucket) flush_bucket(state);
-  }
-
-  void emit_plain(const Action& a, RankState& state, int q, PassWalk& walk) {
+  void emit_plain(const Action& a, int q, PassWalk& walk) {
     const Schedule& s = plan_.schedule;
     const bool forward = a.kind == ActionKind::kForward;
     if (!forward && !yields_input_grad(a.kind)) return;
@@ -229,7 +115,7 @@ class StepBuilder {
     const int next = forward ? a.stage + 1 : a.stage - 1;
     const bool end = forward ? s.is_last(a.stage) : s.is_first(a.stage);
     ends_.out[key] = out;
-    state.last_compute = walk.tail;
+    last_compute_ = walk.tail;
     if (end) return;
     const int rank = s.rank_of_stage[static_cast<std::size_t>(a.stage)];
     if (s.rank_of_stage[static_cast<std::size_t>(next)] == rank) return;
@@ -244,7 +130,7 @@ class StepBuilder {
     ends_.out[key] = transfer;
   }
 
-  void emit_action(const Action& a, RankState& state, std::size_t index, int rank, int q) {
+  void emit_action(const Action& a, std::size_t index, int rank, int q) {
     const auto begin = static_cast<std::uint32_t>(builder_.task_count());
     std::vector<Action> parts;
     for_each_part(a, [&](const Action& part) {
@@ -253,42 +139,29 @@ class StepBuilder {
     if (parts.empty()) return;
     emitter_.host_action = machine_.software.host_action;
     std::vector<PassWalk> walks;
-    for (const Action& part : parts) walks.push_back(make_walk(part, state, is_last_gradient(state, part, index)));
+    for (const Action& part : parts) walks.push_back(make_walk(part, index));
     const auto on_end = [&](const PassStep& step, const PassWalk& walk) {
-      pass_ended(state, step, walk);
-      const bool weights = walk.last_weight != kNoTask || step.pass->items.empty();
-      const bool due = data_parallel_.reduce_every_microbatch() ? weights : step.last_gradient;
-      if (due) gradients_ready(state, step, walk);
+      copies_.pass_ended(step, walk);
+      parameters_.pass_ended(step, walk);
     };
     while (std::any_of(walks.begin(), walks.end(), [](const PassWalk& w) { return !w.done(); }))
       for (PassWalk& w : walks) emitter_.run(w, walks.size() > 1, on_end);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      emit_plain(parts[i], state, q, walks[i]);
-      if (is_last_gradient(state, parts[i], index)) flush_bucket(state);
+      emit_plain(parts[i], q, walks[i]);
+      parameters_.action_part_ended(parts[i], index);
     }
     graph_.spans.push_back({rank, q, a, begin, static_cast<std::uint32_t>(builder_.task_count())});
-  }
-
-  static bool is_last_gradient(const RankState& state, const Action& a, std::size_t index) {
-    const auto it = state.last_gradient_action.find(a.stage);
-    return it != state.last_gradient_action.end() && it->second == index;
   }
 
   void emit_rank(int rank, int q) {
     emitter_.open_rank(rank, q);
     graph_.compute_stream.back().push_back(emitter_.stream(StreamRole::compute));
-    RankState state;
+    parameters_.open_rank(rank);
+    copies_.open_rank();
+    last_compute_ = kNoTask;
     const std::vector<Action>& actions = plan_.schedule.actions[static_cast<std::size_t>(rank)];
-    for (std::size_t i = 0; i < actions.size(); ++i)
-      for_each_part(actions[i], [&](const Action& part) {
-        if (yields_weight_grad(part.kind)) state.last_gradient_action[part.stage] = i;
-      });
-    emit_initial_gathers(rank, state);
-    for (std::size_t i = 0; i < actions.size(); ++i) emit_action(actions[i], state, i, rank, q);
-    for (const auto& [parameters, ready] : state.unreduced) add_reduction(state, parameters, state.last_compute);
-    std::vector<TaskId> done = state.reductions;
-    if (state.last_compute != kNoTask) done.push_back(state.last_compute);
-    rank_done_.push_back(std::move(done));
+    for (std::size_t i = 0; i < actions.size(); ++i) emit_action(actions[i], i, rank, q);
+    rank_done_.push_back(parameters_.close_rank(last_compute_));
     rank_streams_.push_back({emitter_.stream(StreamRole::compute), emitter_.stream(StreamRole::param_gather)});
   }
 
@@ -324,7 +197,7 @@ class StepBuilder {
   void emit_end() {
     const StreamId global = builder_.add_stream({RankId(), static_cast<std::uint8_t>(StreamRole::global)});
     const TaskId barrier = builder_.add(global, static_cast<TaskKind>(StepTask::barrier),
-                                        data_parallel_.norm_all_reduce(), barrier_label_);
+                                        parameters_.data_parallel().norm_all_reduce(), barrier_label_);
     graph_.staggered = plan_.schedule.name.rfind("zb_", 0) == 0;
     for (const std::vector<TaskId>& done : rank_done_)
       for (TaskId t : done)
@@ -355,27 +228,23 @@ class StepBuilder {
   std::pair<Time, Time> update_times(int rank) const {
     std::vector<const Chunk*> chunks;
     for (int stage : plan_.schedule.stages_of_rank(rank)) chunks.push_back(&chunk_of(stage));
-    Time gather;
-    const bool late = !data_parallel_.sharded_parameters() && !plan_.scenario.overlap.param_gather;
-    if (late)
-      for (const Chunk* c : chunks) gather += data_parallel_.gather(c->parameters());
-    return {data_parallel_.optimizer(chunks), gather};
+    return {parameters_.data_parallel().optimizer(chunks), parameters_.late_gather(chunks)};
   }
 
-  static constexpr std::size_t kMaxParts = 1024;
   const StepPlan& plan_;
   const Machine& machine_;
   const StepGraphOptions& options_;
-  DataParallel data_parallel_;
   StageBoundaries boundaries_;
   GraphBuilder builder_;
   StepGraph graph_;
   RankEmitter emitter_;
+  ParameterTraffic parameters_;
+  ActivationCopies copies_;
+  TaskId last_compute_ = kNoTask;
   Endpoints ends_;
   std::vector<std::vector<TaskId>> rank_done_;
   std::vector<std::pair<StreamId, StreamId>> rank_streams_;
-  std::uint32_t transfer_label_ = 0, gather_label_ = 0, reduce_label_ = 0, optimizer_label_ = 0, barrier_label_ = 0,
-                overhead_label_ = 0, offload_label_ = 0;
+  std::uint32_t transfer_label_ = 0, gather_label_ = 0, optimizer_label_ = 0, barrier_label_ = 0, overhead_label_ = 0;
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ struct LayerTensors {
   std::vector<int> kept_of = {};                 // by operation: entry of layer.kept for its output; -1: none
   std::vector<std::uint16_t> kept_tensor = {};   // by entry of layer.kept
   std::vector<bool> dropped = {};                // by entry of layer.kept: rebuilt in backward
+  std::vector<TensorTreatment> treatment = {};   // by entry of layer.kept
   std::size_t count = 0;                         // tensors in all
 
   // Kept as it was made, not as a narrower copy.

@@ -66,14 +66,13 @@ class ForwardWalk {
 
 // Copies to narrow tensors at the end of forward, and their counterpart before backward.
 void store(const LayerTensors& t, LayerEvents& out, EventList& forward, EventList& restore) {
-  if (!t.policy.fp8 && !t.policy.offload) return;
   for (std::size_t k = 0; k < t.layer.kept.size(); ++k) {
     if (t.dropped[k]) continue;
     const std::uint16_t id = t.kept_tensor[k];
     if (id == kLayerInput && t.layer.operations[0].output.count() == 0) continue;
     const EventTensor wide = out.tensors[id];
     std::uint16_t kept = id;
-    if (t.policy.fp8 && bytes_per_element(t.layer.kept[k].dtype) == 2.0) {
+    if (t.treatment[k].fp8) {
       kept = static_cast<std::uint16_t>(out.tensors.size());
       EventTensor narrow = wide;
       narrow.role = MemoryRole::kept;
@@ -84,9 +83,10 @@ void store(const LayerTensors& t, LayerEvents& out, EventList& forward, EventLis
       restore.alloc(id);
       restore.free(kept);
     }
-    if (!t.policy.offload) continue;
+    if (!t.treatment[k].leaves()) continue;
     out.stored.push_back(kept);
     out.stored_bytes += out.tensors[kept].bytes;
+    if (t.treatment[k].place == StoragePlace::remote) out.remote_bytes += out.tensors[kept].bytes;
   }
 }
 

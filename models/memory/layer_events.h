@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "models/memory/storage_rules.h"
 #include "models/transformer/liveness.h"
 
 namespace k3sim {
@@ -48,7 +49,18 @@ struct StoragePolicy {
   bool offload = false;   // what is kept waits in host memory
   bool wide_inputs = false;  // FP8 layers keep their inputs in BF16 and quantise again in backward
   std::array<bool, kModules> modules{};
+  std::vector<StorageRule> rules = {};  // by tensor name, over all of the above
 };
+
+// One saved tensor as policies see it.
+struct StoredTensor {
+  std::string_view name;
+  Module module = Module::norm;
+  Dtype dtype = Dtype::bf16;
+  bool recomputable = true;
+  bool layer_input = false;  // never dropped: replays start from it
+};
+TensorTreatment treatment_of(const StoragePolicy& policy, const StoredTensor& tensor);
 
 struct PassEvents {
   MemoryEvents events;
@@ -62,6 +74,7 @@ struct LayerEvents {
   PassEvents forward, backward, input_grad, weight_grad;
   std::vector<std::uint16_t> stored;  // with offload: what leaves after forward and returns before backward
   Bytes stored_bytes;
+  Bytes remote_bytes;  // of stored_bytes: kept by another pipeline rank, not by the host
 };
 
 LayerEvents layer_events(const Liveness& layer, const StoragePolicy& policy);

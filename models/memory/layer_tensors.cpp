@@ -20,17 +20,15 @@ class Numbering {
   std::vector<EventTensor>& tensors_;
 };
 
-bool is_dropped(const KeptTensor& k, const StoragePolicy& p) {
-  const bool layer_input = !k.extra && k.producer == 0;
-  if (p.full) return !layer_input;
-  if (p.half_products) return !layer_input && k.module != Module::core_attention;
-  return k.recomputable && p.modules[static_cast<std::size_t>(k.module)];
+TensorTreatment treatment(const KeptTensor& k, const StoragePolicy& p) {
+  return treatment_of(p, {k.name, k.module, k.dtype, k.recomputable, !k.extra && k.producer == 0});
 }
 
 void number_kept(LayerTensors& t, std::vector<EventTensor>& tensors, Numbering& number) {
   for (std::size_t i = 0; i < t.layer.kept.size(); ++i) {
     const KeptTensor& k = t.layer.kept[i];
-    const bool drop = is_dropped(k, t.policy);
+    t.treatment.push_back(treatment(k, t.policy));
+    const bool drop = t.treatment.back().recompute;
     t.dropped.push_back(drop);
     const auto producer = static_cast<std::size_t>(k.producer);
     const Bytes whole = t.layer.operations[producer].output;
