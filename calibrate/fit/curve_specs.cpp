@@ -65,14 +65,14 @@ CurveSpec attention(const GpuLimits& g, bool fa2, bool forward) {
           .fastest_bw = 0};
 }
 
-CurveSpec serial_chain(const GpuLimits& g) {
+CurveSpec serial_chain() {
   return {.form = "serial_chain",
           .fewest_rows = 8,
           .parameters = {{"fixed_us", {19, 0.1}},
                          {"sm_chunk_us", {1.55, 0.1}},
                          {"pair_share", {0.8, 0.3}},
                          {"crowd_share", {1.0, 0.3}},
-                         {"bw_shared", {0.76 * tera(g.hbm.value()), 0.1}}},
+                         {"chunk_head_ns", {13.3, 0.1}}},
           .linear_terms = {},
           .fastest_bw = 0};
 }
@@ -85,11 +85,11 @@ CurveSpec linear(int fewest, std::vector<std::string> terms) {
 
 CurveSpec curve_spec(const std::string& key, const GpuLimits& g) {
   CurveSpec spec;
-  if (key == "gemm_bf16" || key == "gemm_fp8") spec = tiles(g, key == "gemm_fp8");
+  if (key.rfind("gemm_", 0) == 0 && key != "gemm_fp32") spec = tiles(g, key != "gemm_bf16");
   else if (key == "grouped_bf16" || key == "grouped_fp8") spec = grouped(g, key == "grouped_fp8");
   else if (key.rfind("attention_", 0) == 0)
     spec = attention(g, key.find("fa2") != std::string::npos, key.find("forward") != std::string::npos);
-  else if (key == "kda_flash_forward") spec = serial_chain(g);
+  else if (key == "kda_flash_forward") spec = serial_chain();
   else if (key.rfind("kda_fla_", 0) == 0) spec = linear(2, {"rate_peak", "fixed_us"});
   else if (key == "norm") spec = linear(3, {"bw_hbm", "half_width", "fixed_us"});
   else if (key == "newton_schulz") spec = linear(3, {"rate_peak", "bw_hbm", "fixed_us"});

@@ -55,13 +55,14 @@ bool contains(const std::string& text, const char* part) { return text.find(part
 
 void read_gemm(KernelRow& row, const Params& p) {
   const std::string& dtype = row.measurement.id.dtype;
-  const bool fp8 = dtype == "fp8" || dtype == "fp8_e4m3";
+  const bool block = dtype == "fp8_block", fp8 = block || dtype == "fp8" || dtype == "fp8_e4m3";
   if (!p.has({"M", "N", "K"})) return void(row.reason = "M, N and K are needed");
   if (!fp8 && dtype != "bf16" && dtype != "fp16") return void(row.reason = "no curve for data type " + dtype);
   const Pass pass = *pass_of(row.measurement.id.pass);
-  row.kernel = gemm_kernel("gemm", pass, fp8 ? Dtype::fp8 : Dtype::bf16, p.at("M"), p.at("N"), p.at("K"));
-  row.curve = fp8 ? "gemm_fp8" : "gemm_bf16";
-  row.family = fp8 ? "gemm_fp8" : "gemm";
+  row.kernel = gemm_kernel("gemm", pass, block ? Dtype::fp8_block : fp8 ? Dtype::fp8 : Dtype::bf16, p.at("M"),
+                           p.at("N"), p.at("K"));
+  row.curve = block ? "gemm_fp8_block" : fp8 ? "gemm_fp8" : "gemm_bf16";
+  row.family = fp8 ? row.curve : "gemm";
   row.shape_family = fmt::format("N={};K={}", p.at("N"), p.at("K"));
 }
 

@@ -1,36 +1,40 @@
-// Source: curve_key.h. Stated substitutes:
-//   FP8 with 1x128 or microscaling blocks: per-row FP8 curve at 1 / 1.09 (1195 against 1303 TFLOP/s, hardware notes 1.3)
-//   softmax and AttnRes mixes: the add curve (streaming reads and writes); depth-wise convolution: the activation curve
+// Source: curve_key.h. Substitutes: softmax and AttnRes mixes use the add curve (streaming reads and writes),
+// depth-wise convolution the activation curve. Curves of FP8 blocks and FP32 may themselves be derived (transfer.h).
 #include "models/cost/curve_key.h"
 
 namespace k3sim {
 
 namespace {
 
-constexpr double kBlockScaledFp8 = 1.09;
-
-CurveChoice matrix_curve(const Kernel& k, const char* bf16, const char* fp8) {
-  switch (k.dtype) {
+CurveChoice matrix_curve(Dtype dtype) {
+  switch (dtype) {
     case Dtype::bf16:
-    case Dtype::fp16: return {bf16, false, 1.0};
-    case Dtype::fp8: return {fp8, false, 1.0};
+    case Dtype::fp16: return {"gemm_bf16", false};
+    case Dtype::fp32: return {"gemm_fp32", false};
+    case Dtype::fp8: return {"gemm_fp8", false};
     case Dtype::fp8_block:
-    case Dtype::mxfp8: return {fp8, true, kBlockScaledFp8};
-    default: return {};
+    case Dtype::mxfp8: return {"gemm_fp8_block", false};
+    case Dtype::nvfp4: break;
   }
+  return {};
+}
+
+CurveChoice grouped_curve(Dtype dtype) {
+  if (dtype == Dtype::bf16 || dtype == Dtype::fp16) return {"grouped_bf16", false};
+  return is_fp8(dtype) ? CurveChoice{"grouped_fp8", false} : CurveChoice{};
 }
 
 CurveChoice memory_curve(MemoryClass c) {
   switch (c) {
-    case MemoryClass::copy: return {"copy", false, 1.0};
-    case MemoryClass::add: return {"add", false, 1.0};
-    case MemoryClass::norm: return {"norm", false, 1.0};
-    case MemoryClass::activation: return {"activation", false, 1.0};
-    case MemoryClass::gather: return {"gather", false, 1.0};
-    case MemoryClass::quantize: return {"quantize", false, 1.0};
+    case MemoryClass::copy: return {"copy", false};
+    case MemoryClass::add: return {"add", false};
+    case MemoryClass::norm: return {"norm", false};
+    case MemoryClass::activation: return {"activation", false};
+    case MemoryClass::gather: return {"gather", false};
+    case MemoryClass::quantize: return {"quantize", false};
     case MemoryClass::softmax:
-    case MemoryClass::mix: return {"add", true, 1.0};
-    case MemoryClass::conv: return {"activation", true, 1.0};
+    case MemoryClass::mix: return {"add", true};
+    case MemoryClass::conv: return {"activation", true};
   }
   return {};
 }
@@ -40,17 +44,17 @@ CurveChoice memory_curve(MemoryClass c) {
 CurveChoice choose_curve(const Kernel& k, const std::string& kda, const std::string& attention) {
   const bool forward = k.pass == Pass::forward;
   switch (k.family) {
-    case KernelFamily::gemm: return matrix_curve(k, "gemm_bf16", "gemm_fp8");
-    case KernelFamily::grouped_gemm: return matrix_curve(k, "grouped_bf16", "grouped_fp8");
+    case KernelFamily::gemm: return matrix_curve(k.dtype);
+    case KernelFamily::grouped_gemm: return grouped_curve(k.dtype);
     case KernelFamily::attention:
-      return {"attention_" + attention + (forward ? "_forward" : "_backward"), false, 1.0};
+      return {"attention_" + attention + (forward ? "_forward" : "_backward"), false};
     case KernelFamily::kda:
-      if (forward && kda == "flash_kda") return {"kda_flash_forward", false, 1.0};
-      return {forward ? "kda_fla_forward" : "kda_fla_backward", false, 1.0};
+      if (forward && kda == "flash_kda") return {"kda_flash_forward", false};
+      return {forward ? "kda_fla_forward" : "kda_fla_backward", false};
     case KernelFamily::memory: return memory_curve(k.memory_class);
-    case KernelFamily::topk: return {"topk", false, 1.0};
-    case KernelFamily::newton_schulz: return {"newton_schulz", false, 1.0};
-    case KernelFamily::optimizer: return {"adamw", false, 1.0};
+    case KernelFamily::topk: return {"topk", false};
+    case KernelFamily::newton_schulz: return {"newton_schulz", false};
+    case KernelFamily::optimizer: return {"adamw", false};
   }
   return {};
 }

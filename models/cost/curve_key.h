@@ -1,5 +1,5 @@
 // Which curve of a profile prices a kernel. A kernel without a curve of its own uses a related one (`substitute`), which
-// lowers the provenance to borrowed and may scale the rate; without either, the datasheet roofline answers.
+// lowers the provenance to borrowed; without either, the datasheet roofline answers.
 // Source: engine-design section 14 (tiers: own shape, cross shape, cross data type, cross operator).
 #pragma once
 
@@ -13,7 +13,6 @@ namespace k3sim {
 struct CurveChoice {
   std::string key;          // of GpuProfile::curves; empty: none
   bool substitute = false;  // not the kernel's own curve
-  double slowdown = 1.0;    // of the matrix rate against the curve's kernel
 };
 
 CurveChoice choose_curve(const Kernel& kernel, const std::string& kda, const std::string& attention);

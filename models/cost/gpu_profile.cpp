@@ -33,6 +33,8 @@ void read_limits(const YamlNode& root, GpuProfile& p) {
   d.require("bf16_dense", l.bf16_dense);
   l.fp8_dense = l.bf16_dense;
   d.read("fp8_dense", l.fp8_dense);
+  p.fp32 = l.bf16_dense * (1.0 / 15.0);  // Ampere and Hopper: 16.0 and 14.8
+  d.read("fp32", p.fp32);
   d.require("hbm", l.hbm);
   d.require("usable_memory", l.usable_memory);
   d.read("tdp_watt", p.tdp_watt);
@@ -97,6 +99,7 @@ void read_borrow(const YamlNode& node, Borrow& b) {
   node.read("compute", b.compute);
   node.read("memory", b.memory);
   node.read("clock", b.clock);
+  node.read("throttle", b.throttle);
   node.read("note", b.note);
 }
 
@@ -114,13 +117,16 @@ GpuLimits gpu_limits(const GpuProfile& profile) { return profile.limits; }
 std::vector<std::string> known_gpu_profiles() { return known_names(kFolder); }
 
 void inherit_curves(GpuProfile& p) {
-  if (p.borrow.from.empty()) return;
-  const GpuProfile base = load_gpu_profile(p.borrow.from);
-  for (const auto& [name, curve] : base.curves) {
-    if (p.curves.count(name) != 0 || name.rfind("copy_", 0) == 0) continue;
-    p.curves[name] = transfer_curve(curve, p.borrow, p.limits.sm_count);
-    p.curves[name].inherited = true;
+  if (!p.borrow.from.empty()) {
+    const GpuProfile base = load_gpu_profile(p.borrow.from);
+    for (const auto& [name, curve] : base.curves) {
+      // Copies over the host link belong to the node, derived curves follow from this profile's own.
+      if (p.curves.count(name) != 0 || name.rfind("copy_", 0) == 0 || is_derived_curve(name)) continue;
+      p.curves[name] = transfer_curve(curve, p.borrow, p.limits.sm_count);
+      p.curves[name].inherited = true;
+    }
   }
+  derive_curves(p);
 }
 
 GpuProfile load_gpu_profile(const std::string& name) {

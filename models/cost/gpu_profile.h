@@ -64,6 +64,7 @@ struct CostCurve {
 struct Borrow {
   std::string from;  // empty: nothing is borrowed
   double compute = 1, memory = 1, clock = 1;
+  double throttle = 1;  // of the power-limit terms: 0 where power never limits
   std::string note;
 };
 
@@ -79,6 +80,7 @@ struct GpuProfile {
   Borrow borrow;
   std::string source;       // of the datasheet values
   double tdp_watt = 0;
+  FlopRate fp32{0};         // of the vector units
   std::map<std::string, CostCurve> curves;
 };
 
@@ -91,7 +93,8 @@ GpuLimits gpu_limits(const GpuProfile& profile);
 GpuProfile load_gpu_profile(const std::string& name);
 std::vector<std::string> known_gpu_profiles();
 
-// Fills in the curves that the profile lacks from profile.borrow; they are marked as inherited.
+// Fills in the curves that the profile lacks, first from profile.borrow, then from related curves of its own
+// (transfer.h); they are marked as inherited.
 void inherit_curves(GpuProfile& profile);
 
 struct CostOptions {

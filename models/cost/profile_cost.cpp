@@ -27,7 +27,7 @@ class ProfileCost final : public CostModel {
     if (found == curves_.end()) return roofline_.time(k);
     const CostCurve& facts = found->second.facts;
     KernelTime t;
-    t.time = Time::from_us(found->second.curve->microseconds(k) * choice.slowdown);
+    t.time = Time::from_us(found->second.curve->microseconds(k));
     t.provenance = facts.provenance;
     if (choice.substitute) t.provenance = worst(t.provenance, Provenance::borrowed);
     if (!inside(k, facts)) t.provenance = worst(t.provenance, Provenance::boundary);

@@ -1,7 +1,8 @@
 // Recurrent kernels that walk each (sequence, head) as one serial chain of 16-token chunks, FlashKDA forward:
-//   t = fixed + chunks on the busiest SM x sm_chunk_us x share + (tokens heads / 16) x memory_chunk_us
+//   t = fixed + chunks on the busiest SM x sm_chunk_us x share + (tokens heads / 16) x chunk_head_ns
 // share: 1 with one chain per SM, pair_share with two, crowd_share with more (chains of one SM hide each other's
-// latency). memory_chunk_us is the work that all SMs share (first kernel, HBM traffic), as bytes / bw_shared.
+// latency). chunk_head_ns is the work that all SMs share (first kernel, traffic) at 128 dimensions; it hardly differs
+// between H100 and H200 (13.5 and 13.3), so it is not a matter of HBM bandwidth.
 // Source: k3-facts section 4.5 (form, shares 0.8 and 1.0); own fit to 44 H200 rows, 512 to 32768 tokens, 8 to 96 heads.
 #include <cmath>
 
@@ -19,20 +20,20 @@ class SerialChainCurve final : public Curve {
         chunk_(c.at("sm_chunk_us")),
         pair_(c.at("pair_share")),
         crowd_(c.at("crowd_share")),
-        bandwidth_(c.at("bw_shared") * 1e6) {}
+        shared_us_(c.at("chunk_head_ns") * 1e-3) {}
 
   double microseconds(const Kernel& k) const override {
-    constexpr double kChunk = 16, kTileBytes = 48768;  // k3-facts 4.2: both kernels, per chunk and head of 128
+    constexpr double kChunk = 16, kUsualDim = 128;
     const double chains = static_cast<double>(k.batch * k.heads);
     const double per_sm = std::ceil(chains / sms_);
     const double chunks = std::ceil(static_cast<double>(k.seq_q) / kChunk);
     const double share = per_sm <= 1 ? 1.0 : per_sm <= 2 ? pair_ : crowd_;
-    const double bytes = kTileBytes * chunks * chains * static_cast<double>(k.dim_qk) / 128.0;
-    return fixed_ + per_sm * chunks * chunk_ * share + bytes / bandwidth_;
+    const double shared = chunks * chains * static_cast<double>(k.dim_qk) / kUsualDim * shared_us_;
+    return fixed_ + per_sm * chunks * chunk_ * share + shared;
   }
 
  private:
-  double sms_, fixed_, chunk_, pair_, crowd_, bandwidth_;
+  double sms_, fixed_, chunk_, pair_, crowd_, shared_us_;
 };
 
 }  // namespace

@@ -12,11 +12,11 @@
 #include <ostream>
 
 #include "calibrate/fit/profile_fit.h"
-#include "calibrate/harness/measurement_file.h"
 #include "sim/base/error.h"
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
 #include "tools/commands/text_table.h"
+#include "tools/validation/measured_kernels.h"
 
 namespace k3sim {
 
@@ -29,11 +29,11 @@ struct Input {
   std::vector<KernelRow> rows;
 };
 
-Input read_input(const std::vector<std::string>& files) {
+Input read_input(const std::vector<std::string>& files, const std::string& base) {
   Input in;
   std::vector<Measurement> all;
   for (const std::string& f : files) {
-    MeasurementTable table = read_measurements(f);
+    MeasurementTable table = read_measured_kernels(f, base);
     in.conditions.files.push_back(f.substr(f.find_last_of('/') + 1));
     for (std::string& line : table.header) in.conditions.header.push_back(std::move(line));
     for (Measurement& m : table.rows) all.push_back(std::move(m));
@@ -72,7 +72,7 @@ void name_skipped_rows(const std::vector<KernelRow>& rows, std::ostream& err) {
 }  // namespace
 
 int run_fit_command(const FitCommandOptions& o, std::ostream& out, std::ostream& err) {
-  Input in = read_input(o.files);
+  Input in = read_input(o.files, o.base);
   std::string base = o.base.empty() ? base_profile_for(in.conditions.header) : o.base;
   if (base.empty())
     throw ConfigError("no '# gpu:' line that names a known GPU; choose the profile to start from with --base", "",
@@ -93,7 +93,7 @@ void add_fit_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = add_command(app, "fit", "fit kernel cost models to measurements",
                                   "k3sim fit measurements.csv --out my_h200.yaml");
   const auto o = std::make_shared<FitCommandOptions>();
-  command->add_option("files", o->files, "measurement files written by k3sim calibrate")->required();
+  command->add_option("files", o->files, "measurement files written by k3sim calibrate, or published tables (.yaml)")->required();
   command->add_option("--out", o->out, "profile to write")->required();
   command->add_option("--base", o->base, "profile with the datasheet values; default: by the GPU's name");
   command->add_option("--name", o->name, "name of the new profile; default: the base's");

@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "calibrate/harness/measurement_file.h"
 #include "sim/base/error.h"
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/validation/kernel_validation.h"
+#include "tools/validation/measured_kernels.h"
 
 namespace k3sim {
 
@@ -83,7 +83,7 @@ std::string to_csv(const std::vector<KernelPrediction>& predictions) {
 std::vector<KernelPrediction> predict(const KernelsCommandOptions& o) {
   const GpuProfile profile = load_gpu_profile(o.gpu);
   if (o.measured.empty()) return predict_usual_kernels(profile);
-  const std::vector<KernelRow> rows = kernel_rows(read_measurements(o.measured).rows);
+  const std::vector<KernelRow> rows = kernel_rows(read_measured_kernels(o.measured, profile.limits.name).rows);
   return o.cross_validate ? predict_held_out(profile, rows, o.measured) : predict_rows(profile, rows);
 }
 

@@ -23,7 +23,7 @@ std::string KernelTable::cell(std::size_t row, const std::string& name) const {
   return rows[row][static_cast<std::size_t>(c)];
 }
 
-std::vector<KernelTable> load_kernel_tables(const std::string& path) {
+std::vector<KernelTable> load_kernel_tables(const std::string& path, const std::vector<std::string>& categories) {
   const YamlDocument doc = YamlDocument::load(path);
   std::vector<KernelTable> tables;
   for (const YamlNode& node : doc.root().items()) {
@@ -31,7 +31,7 @@ std::vector<KernelTable> load_kernel_tables(const std::string& path) {
     KernelTable t;
     node.require("id", t.id);
     node.require("category", t.category);
-    if (t.category != "collective" && t.category != "p2p" && t.category != "moe_comm") continue;
+    if (std::find(categories.begin(), categories.end(), t.category) == categories.end()) continue;
     node.require("op", t.op);
     node.require("hardware", t.hardware);
     node.require("columns", t.columns);
