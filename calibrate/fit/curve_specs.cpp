@@ -52,13 +52,14 @@ CurveSpec grouped(const GpuLimits& g, bool fp8) {
 }
 
 CurveSpec attention(const GpuLimits& g, bool fa2, bool forward) {
-  const double share = (fa2 ? 0.38 : 0.72) * (forward ? 1.0 : 0.9);
+  const double share = (fa2 ? 0.45 : 0.9) * (forward ? 1.0 : 0.85);
   return {.form = "attention",
           .fewest_rows = 4,
           .parameters = {{"fixed_us", {5, 1.0}},
                          {"rate_peak", {share * tera(g.bf16_dense.value()), 0.1}},
                          {"half_keys", {forward ? 250.0 : 400.0, 0.1}},
-                         {"uneven", {forward ? 0.05 : 0.5, 0.1}},
+                         {"softmax_dims", {64, 0.1}},
+                         {"uneven", {forward ? 0.2 : 0.7, 0.1}},
                          {"throttle", {0.03, 0.1}},
                          {"throttle_onset", {1000, 0.3}}},
           .linear_terms = {},

@@ -87,6 +87,16 @@ ProfileFit fit_profile(const GpuProfile& base, const std::vector<KernelRow>& row
   return out;
 }
 
+void take_power_limit(GpuProfile& profile, const GpuProfile& warm) {
+  for (auto& [name, curve] : profile.curves) {
+    const auto other = warm.curves.find(name == "gemm_fp8_block" ? "gemm_fp8" : name);
+    if (curve.inherited || curve.form != "tiles" || other == warm.curves.end()) continue;
+    curve.coefficients["throttle"] = other->second.at("throttle");
+    curve.coefficients["throttle_onset"] = other->second.at("throttle_onset");
+    curve.note = "shapes from short-burst tables, power limit from " + warm.limits.name;
+  }
+}
+
 std::string base_profile_for(const std::vector<std::string>& header) {
   struct Known {
     const char* text;

@@ -78,6 +78,7 @@ int run_fit_command(const FitCommandOptions& o, std::ostream& out, std::ostream&
     throw ConfigError("no '# gpu:' line that names a known GPU; choose the profile to start from with --base", "",
                       {o.files.front(), 0, 0});
   ProfileFit fit = fit_profile(load_gpu_profile(base), in.rows, o.files.front());
+  if (!o.sustained_from.empty()) take_power_limit(fit.profile, load_gpu_profile(o.sustained_from));
   if (!o.name.empty()) fit.profile.limits.name = o.name;
   name_skipped_rows(in.rows, err);
   write_file_atomically(o.out, profile_yaml(fit.profile, in.conditions));
@@ -96,6 +97,8 @@ void add_fit_command(CLI::App& app, CommandContext& context) {
   command->add_option("files", o->files, "measurement files written by k3sim calibrate, or published tables (.yaml)")->required();
   command->add_option("--out", o->out, "profile to write")->required();
   command->add_option("--base", o->base, "profile with the datasheet values; default: by the GPU's name");
+  command->add_option("--sustained-from", o->sustained_from,
+                      "profile whose power limit replaces that of the fit, for tables of short bursts");
   command->add_option("--name", o->name, "name of the new profile; default: the base's");
   add_json_flag(*command, context);
   command->callback([o, &context] {

@@ -11,6 +11,7 @@ struct FitCommandOptions {
   std::vector<std::string> files;
   std::string out;
   std::string base;  // profile to start from; empty: by the "# gpu:" line
+  std::string sustained_from;  // profile whose power limit replaces that of short-burst tables
   std::string name;  // of the new profile; empty: the base's
   bool json = false;
 };

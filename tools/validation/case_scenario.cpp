@@ -187,6 +187,8 @@ class Mapper {
     } else if (starts(r, "selective: ") || starts(r, "rmsnorm, mla up")) {
       a.policy = "none";
       modules(r);
+    } else if (c_.framework.rfind("torchtitan", 0) == 0 && (has(r, "selective (op level)") || has(r, "selective per-op"))) {
+      a.policy = "per_operator";
     } else if (has(r, "maxtext remat") || has(r, "paxml") || has(r, "selective (op level)") ||
                has(r, "selective per-op")) {
       a.recompute = {"norm", "activation"};
@@ -225,6 +227,8 @@ class Mapper {
     o.shard_group = std::min(o.shard_group, s_.parallel.dp * s_.parallel.cp);
     // With pipeline parallelism FSDP keeps parameters gathered and reduces gradients once per step.
     if (o.zero == 3 && s_.parallel.pp > 1) o.zero = 1, o.reshard_after_forward = false;
+    // FSDP2 shards the FP32 parameters themselves; there is no other master copy.
+    if (has(t, "fsdp2")) o.parameter_bytes = Bytes(4), o.state_bytes = Bytes(8);
     if (has(lower(c_.precision), "pure")) o.gradient_bytes = Bytes(2), o.state_bytes = Bytes(4);
     if (text.empty()) assume("optimizer sharding not stated: none");
   }

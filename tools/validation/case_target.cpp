@@ -41,9 +41,9 @@ namespace {
 
 bool says(const Case& c, const char* word) { return c.measured.memory_kind.find(word) != std::string::npos; }
 
-// "GB" without a definition. Zero-bubble prints max_memory_allocated in units of 10^6 bytes (runtime.py of its
-// repository); the others divide by powers of 1024.
-bool decimal_gb(const Case& c) { return says(c, "GB as printed") && c.group == "zero-bubble"; }
+// "GB" without a definition. The authors' sibling repository (vocabulary parallelism) reports torch's maximum reserved
+// memory divided by 2^30 under the same name.
+bool reserved_by_habit(const Case& c) { return says(c, "GB as printed") && c.group == "zero-bubble"; }
 
 }  // namespace
 
@@ -52,10 +52,9 @@ std::optional<MemoryTarget> memory_target(const Case& c) {
   MemoryTarget t;
   if (m.peak_memory_gib) {
     t.gib = *m.peak_memory_gib;
-    t.measure = says(c, "reserved")       ? MemoryMeasure::reserved
+    t.measure = says(c, "reserved") || reserved_by_habit(c) ? MemoryMeasure::reserved
                 : says(c, "device usage") ? MemoryMeasure::device
                                           : MemoryMeasure::allocated;
-    if (decimal_gb(c)) t.unit_bytes = 1e9;
   } else if (m.peak_reserved_gib) {
     t.gib = *m.peak_reserved_gib;
     t.measure = MemoryMeasure::reserved;

@@ -21,7 +21,7 @@ enum class MemoryMeasure : std::uint8_t { allocated, reserved, device };
 
 struct MemoryTarget {
   double gib = 0;                             // as printed
-  double unit_bytes = 1024.0 * 1024 * 1024;   // of the printed number: GiB, or decimal GB
+  double unit_bytes = 1024.0 * 1024 * 1024;   // of the printed number
   MemoryMeasure measure = MemoryMeasure::allocated;
   bool reserved = false;                      // measure == reserved
 };

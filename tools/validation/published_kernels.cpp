@@ -82,12 +82,7 @@ void set_attention(PublishedRow& out, const char* kernel, const char* pass, cons
 void read_attention(const KernelTable& table, const Row& row, PublishedRow& out) {
   const std::int64_t seq = row.whole("seqlen");
   if (row.has("dtype") && row.text("dtype") != "bfloat16") return void(out.reason = "no curve for FP8 attention");
-  if (table.column("q_heads") >= 0) {
-    const std::int64_t d = row.whole("head_dim");
-    return set_attention(out, "cudnn class", "fwd",
-                         {row.whole("batch"), row.whole("q_heads"), row.whole("kv_heads"), seq, d, d},
-                         row.number("time_us"));
-  }
+  if (table.column("q_heads") >= 0) return void(out.reason = "inference kernels that also fill a key-value cache");
   if (table.column("heads") >= 0 && contains(table.op, "192/128"))
     return set_attention(out, "cudnn class", "fwd",
                          {row.whole("batch"), row.whole("heads"), row.whole("heads"), seq, 192, 128},
