@@ -88,13 +88,11 @@ ProfileFit fit_profile(const GpuProfile& base, const std::vector<KernelRow>& row
 }
 
 void take_power_limit(GpuProfile& profile, const GpuProfile& warm) {
-  for (auto& [name, curve] : profile.curves) {
-    const auto other = warm.curves.find(name == "gemm_fp8_block" ? "gemm_fp8" : name);
-    if (curve.inherited || curve.form != "tiles" || other == warm.curves.end()) continue;
-    curve.coefficients["throttle"] = other->second.at("throttle");
-    curve.coefficients["throttle_onset"] = other->second.at("throttle_onset");
-    curve.note = "shapes from short-burst tables, power limit from " + warm.limits.name;
-  }
+  const auto own = profile.curves.find("gemm_bf16");
+  const auto other = warm.curves.find("gemm_bf16");
+  if (own == profile.curves.end() || own->second.inherited || other == warm.curves.end()) return;
+  for (const char* term : {"throttle", "throttle_onset"}) own->second.coefficients[term] = other->second.at(term);
+  own->second.note = "shapes from short-burst tables, power limit from " + warm.limits.name;
 }
 
 std::string base_profile_for(const std::vector<std::string>& header) {

@@ -32,8 +32,8 @@ struct FitConditions {
 // Throws ConfigError naming the rows when they are too few or contradict each other.
 ProfileFit fit_profile(const GpuProfile& base, const std::vector<KernelRow>& rows, const std::string& file);
 
-// Published tables hold short bursts that never reach the power limit. This takes the power-limit terms of the matrix
-// curves from a profile measured warm, on a GPU of the same silicon and power.
+// Published tables hold short bursts that never reach the power limit. This takes the power-limit terms of the
+// BF16 products from a profile measured warm, on a GPU of the same silicon and power (FP8 tables show no burst rates).
 void take_power_limit(GpuProfile& profile, const GpuProfile& warm);
 
 // The base profile that fits a "gpu:" header line ("NVIDIA H200 (SXM, ...)" -> h200_sxm); empty when none does.

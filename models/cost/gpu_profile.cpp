@@ -121,7 +121,8 @@ void inherit_curves(GpuProfile& p) {
     const GpuProfile base = load_gpu_profile(p.borrow.from);
     for (const auto& [name, curve] : base.curves) {
       // Copies over the host link belong to the node, derived curves follow from this profile's own.
-      if (p.curves.count(name) != 0 || name.rfind("copy_", 0) == 0 || is_derived_curve(name)) continue;
+      const bool derived = curve.inherited && is_derived_curve(name);
+      if (p.curves.count(name) != 0 || name.rfind("copy_", 0) == 0 || derived) continue;
       p.curves[name] = transfer_curve(curve, p.borrow, p.limits.sm_count);
       p.curves[name].inherited = true;
     }
