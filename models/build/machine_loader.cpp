@@ -2,6 +2,7 @@
 #include "models/build/machine_loader.h"
 
 #include "models/config/data_files.h"
+#include "models/config/yaml_reader.h"
 #include "models/cost/gpu_profile.h"
 #include "sim/base/error.h"
 #include "sim/base/suggest.h"
@@ -15,6 +16,21 @@ std::string profile_path(const std::string& folder, const std::string& name, con
   for (const std::string& k : known)
     if (k == name) return data_path(folder + "/" + name + ".yaml");
   throw ConfigError({Problem{{}, key, "no profile '" + name + "' in " + folder, did_you_mean(name, known)}});
+}
+
+// Copies of all GPUs in both directions share the node's memory.
+void read_host(const std::string& path, Machine& m) {
+  const YamlDocument doc = YamlDocument::load(path);
+  Bandwidth per_socket;
+  int sockets = 1;
+  doc.root().read("memory", m.host.memory);
+  doc.root().read("dram", per_socket);
+  doc.root().read("sockets", sockets);
+  doc.root().read("gpus", m.host.gpus);
+  doc.throw_if_problems();
+  m.host.dram = per_socket * static_cast<double>(sockets);
+  const Bandwidth share = m.host.dram * (0.5 / m.host.gpus);
+  if (share.value() > 0 && share < m.gpu.host_link) m.gpu.host_link = share;
 }
 
 }  // namespace
@@ -32,13 +48,18 @@ Machine load_machine(const Scenario& scenario) {
     m.comm.scale_out.nic_payload = *c.nic_override;
     m.comm.scale_out.all_to_all_payload = *c.nic_override * share;
   }
+  read_host(profile_path("hardware_profiles/node", c.node, "cluster.node"), m);
   m.software = load_software_profile(profile_path("hardware_profiles/software", scenario.software, "software"));
+  if (profile.architecture == "hopper") {
+    m.software.matmul_efficiency *= m.software.hopper_efficiency;
+    m.software.attention_efficiency *= m.software.hopper_efficiency;
+  }
   return m;
 }
 
 const Machine& MachineCache::get(const Scenario& scenario) {
   const ClusterConfig& c = scenario.cluster;
-  const std::string key = c.gpu + "|" + c.fabric + "|" + scenario.software + "|" +
+  const std::string key = c.gpu + "|" + c.fabric + "|" + c.node + "|" + scenario.software + "|" +
                           std::to_string(c.nic_override ? c.nic_override->value() : 0.0);
   for (const auto& [k, machine] : machines_)
     if (k == key) return *machine;

@@ -22,6 +22,8 @@ SoftwareProfile load_software_profile(const std::string& path) {
   kernels.read("flash_attention", p.flash_attention);
   kernels.read("dropout", p.dropout);
   kernels.read("matmul_efficiency", p.matmul_efficiency);
+  kernels.read("fp8_efficiency", p.fp8_efficiency);
+  kernels.read("hopper_efficiency", p.hopper_efficiency);
   kernels.read("attention_efficiency", p.attention_efficiency);
   kernels.read("memory_efficiency", p.memory_efficiency);
   const YamlNode comm = root.child("communication");

@@ -18,6 +18,8 @@ struct SoftwareProfile {
   bool flash_attention = true;
   bool dropout = false;
   double matmul_efficiency = 1.0;     // in-training GEMM rate over the isolated, short-run calibration
+  double fp8_efficiency = 1.0;           // FP8 GEMM rate in training over isolated, beyond matmul_efficiency
+  double hopper_efficiency = 1.0;        // kernel generation: matrix kernels on Hopper GPUs over the calibrated ones
   double attention_efficiency = 1.0;  // kernel generation: attention rate over the profile's curve
   double memory_efficiency = 1.0;     // in-training bandwidth of memory-bound kernels over isolated
   double comm_efficiency = 1.0;       // collectives beside compute over stand-alone
