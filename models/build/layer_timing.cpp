@@ -15,7 +15,7 @@ double software_efficiency(const Kernel& k, const SoftwareProfile& s) {
     case KernelFamily::gemm:
     case KernelFamily::grouped_gemm:
     case KernelFamily::newton_schulz:
-      return s.matmul_efficiency;
+      return is_fp8(k.dtype) ? s.matmul_efficiency * s.fp8_efficiency : s.matmul_efficiency;
     case KernelFamily::attention:
     case KernelFamily::kda:
       return s.attention_efficiency;
