@@ -1,6 +1,6 @@
-// Saved tensors that leave the GPU after a layer's forward and come back before its backward, on the copy engines of one
-// rank: host memory over PCIe, another pipeline rank over the network. Both cross the GPU's PCIe link, so that they take
-// turns. Tensors come back layer by layer, at most two layers ahead of their use.
+// Saved tensors that leave the GPU after a layer's forward and come back before its backward, on the copy engines of
+// one rank: host memory over PCIe, another pipeline rank over the network. Both cross the GPU's PCIe link, so that they
+// take turns. Tensors come back layer by layer, at most two layers ahead of their use.
 //   time = bytes to the host / host link + bytes to another rank / NIC rate, in each direction
 // Source: k3-facts 2.4; hardware notes 4.1 (rate with all GPUs of a node busy both ways).
 #pragma once

@@ -8,7 +8,8 @@
 namespace k3sim {
 
 const std::vector<std::string>& activation_policy_names() {
-  static const std::vector<std::string> names{"none", "selective", "per_operator", "full", "k2", "unified"};
+  static const std::vector<std::string> names{"none",           "keep_all", "selective",  "per_operator", "full",
+                                              "full_recompute", "k2",       "k3_unified", "unified",      "auto"};
   return names;
 }
 
@@ -32,28 +33,31 @@ void mark_by_name(RecomputePolicy& policy, const std::string& name) {
 
 RecomputePolicy make_recompute_policy(const ActivationConfig& config, const ModelSpec&) {
   RecomputePolicy policy;
-  if (config.policy == "selective") {
+  const std::string& name = config.policy;
+  if (name == "selective") {
     mark(policy, {Module::core_attention});
-  } else if (config.policy == "per_operator") {
+  } else if (name == "per_operator") {
     policy.half_products = true;
     mark(policy, {Module::norm, Module::activation});
-  } else if (config.policy == "full") {
+  } else if (name == "full" || name == "full_recompute") {
     policy.full = true;
-  } else if (config.policy == "k2") {
+  } else if (name == "k2") {
     mark(policy,
          {Module::norm, Module::activation, Module::shared_activation, Module::expert_activation, Module::mla_up_proj});
-  } else if (config.policy == "unified") {
+  } else if (name == "unified" || name == "k3_unified") {
     mark(policy, {Module::norm, Module::activation, Module::shared_activation, Module::expert_activation,
                   Module::attnres, Module::mla_up_proj, Module::dispatch, Module::gate});
     policy.fp8 = policy.offload = true;
-  } else if (config.policy != "none") {
+  } else if (name != "none" && name != "keep_all" && name != "auto") {
     throw ConfigError({Problem{{},
                                "activation.policy",
                                "unknown policy '" + config.policy + "'",
                                did_you_mean(config.policy, activation_policy_names())}});
   }
   policy.offload = policy.offload || config.offload;
-  for (const std::string& name : config.recompute) mark_by_name(policy, name);
+  for (const std::string& module : config.recompute) mark_by_name(policy, module);
+  for (const TensorRule& rule : config.tensors)
+    policy.rules.push_back({rule.match, parse_treatment(rule.policy, "activation.tensors")});
   return policy;
 }
 

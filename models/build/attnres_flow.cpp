@@ -45,8 +45,7 @@ StageBoundaries stage_boundaries(const StepPlan& plan) {
                             [](const ChunkPart& p) { return p.kind == ChunkPart::Kind::layer; });
     rows_after.push_back(attnres_bank(layers, block));
   }
-  const auto mode =
-      plan.scenario.attnres.pipeline == "naive" ? AttnresPipeline::naive : AttnresPipeline::cached;
+  const auto mode = plan.scenario.attnres.pipeline == "naive" ? AttnresPipeline::naive : AttnresPipeline::cached;
   const std::int64_t tokens = plan.split.sequence_parallel ? plan.split.tokens / plan.split.tp : plan.split.tokens;
   const Bytes row(tokens * plan.scenario.model.hidden * 2);
   for (std::size_t first = 0; first < stages; first += chain) {

@@ -22,6 +22,7 @@ class LayerSet {
   const SplitConfig& split() const { return split_; }
   const MoeEffects& moe() const { return moe_; }
   const RecomputePolicy& policy() const { return policy_; }
+  const TimingOptions& options() const { return options_; }
   const TimedLayer* embedding() const { return embedding_; }
   const TimedLayer* head() const { return head_; }
   const TimedLayer* mtp() const { return mtp_; }  // null: none trained

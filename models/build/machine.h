@@ -13,11 +13,19 @@
 
 namespace k3sim {
 
+// The server around the GPUs; memory 0: not stated, nothing is checked.
+struct HostLimits {
+  Bytes memory{0};
+  Bandwidth dram{0};  // of the node, reads plus writes
+  int gpus = 8;
+};
+
 struct Machine {
   GpuLimits gpu;
   std::shared_ptr<const CostModel> cost;
   CommModel comm;
   SoftwareProfile software;
+  HostLimits host = {};
 };
 
 }  // namespace k3sim

@@ -61,8 +61,8 @@ void ParameterTraffic::attach(PassWalk& walk, const Action& a, std::size_t index
   if (!plan_.scenario.overlap.grad_reduce) return;
   for (PassStep& step : walk.steps)
     if (step.last_gradient || data_parallel_.reduce_every_microbatch())
-      step.contention += contention(
-          data_parallel_.reduce(chunk_of(a.stage).parts[static_cast<std::size_t>(step.part)].parameters));
+      step.contention +=
+          contention(data_parallel_.reduce(chunk_of(a.stage).parts[static_cast<std::size_t>(step.part)].parameters));
 }
 
 // ZeRO-3 gathers every layer anew; ZeRO-1 with overlap gathered once at the start of the step.

@@ -3,8 +3,9 @@
 //   zero 0, 1   gradients wait for the last micro-batch and are reduced in buckets
 //   zero 2, 3   every layer's gradients are reduced after every micro-batch
 //   CPU shards  (pipeline ZeRO-2) two chunk-sized FP32 buffers take turns. When the schedule moves on to another chunk,
-//               the full buffer is reduce-scattered, the CPU shard comes up, is added to and goes back (once over PCIe in
-//               each direction), while the other buffer fills; the chunk after that waits until the flush is through.
+//               the full buffer is reduce-scattered, the CPU shard comes up, is added to and goes back (once over PCIe
+//               in each direction), while the other buffer fills; the chunk after that waits until the flush is
+//               through.
 // Source: k3-facts 2.3; Megatron-LM distributed optimizer (buckets); Rajbhandari et al. 2020.
 #pragma once
 
@@ -59,8 +60,8 @@ class ParameterTraffic {
   ParameterCount bucket_;
   TaskId bucket_ready_ = kNoTask;
   std::vector<TaskId> reductions_, flushes_;
-  int run_stage_ = -1;          // chunk whose gradients fill the current buffer
-  TaskId run_tail_ = kNoTask;   // its last weight gradient so far
+  int run_stage_ = -1;         // chunk whose gradients fill the current buffer
+  TaskId run_tail_ = kNoTask;  // its last weight gradient so far
 };
 
 }  // namespace k3sim

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "models/build/pair_actions.h"
+#include "models/build/stage_policies.h"
 #include "models/schedule/schedule_file.h"
 #include "sim/base/check.h"
 #include "sim/base/error.h"
@@ -54,6 +55,7 @@ class Planner {
       plan_.schedule = make_plan_schedule(plan_.scenario, plan_.microbatches);
     plan_.chunks =
         reuse.chunks ? *reuse.chunks : cut_chunks(plan_.scenario, *plan_.layers, plan_.schedule.stages_per_chain());
+    if (plan_.scenario.activation.policy == "auto") choose_stage_policies(plan_, machine_);
     return std::move(plan_);
   }
 

@@ -3,10 +3,12 @@
 // Source: engine-design section 1 (topology apart from durations); Megatron-LM pipeline layout rules.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "models/build/chunks.h"
+#include "models/build/policy_search.h"
 #include "models/config/scenario.h"
 #include "models/schedule/registry.h"
 #include "models/transformer/layers.h"
@@ -22,6 +24,8 @@ struct StepPlan {
   std::int64_t global_sequences = 0;
   std::shared_ptr<const LayerSet> layers;  // storage behind ChunkPart::timed
   std::vector<Chunk> chunks;               // in model order
+  std::shared_ptr<std::deque<TimedLayer>> own_layers;  // policy auto: layers of single ranks
+  std::vector<PolicyChoice> choices;                   // policy auto: by pipeline rank
   Schedule schedule;
 };
 

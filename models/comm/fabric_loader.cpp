@@ -39,6 +39,7 @@ NodeSpec load_node(const std::string& name) {
   root.require("sockets", n.sockets);
   root.require("dram", n.dram);
   root.require("socket_link", n.socket_link);
+  root.read("memory", n.memory);
   doc.finish();
   return n;
 }

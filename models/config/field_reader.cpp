@@ -81,6 +81,24 @@ void read_value(const YamlNode& node, const Field& field, std::optional<T>& out)
   out = value;
 }
 
+void read_value(const YamlNode& node, const Field& field, std::vector<TensorRule>& out) {
+  out.clear();
+  Field word = field;
+  word.choices = tensor_policies();
+  for (const YamlNode& item : node.items()) {
+    TensorRule rule;
+    const bool given = item.require("match", rule.match);
+    const YamlNode policy = item.child("policy");
+    if (!policy.present()) {
+      item.problem("a rule needs match and policy");
+      continue;
+    }
+    read_word(policy, word, rule.policy);
+    if (given && rule.match.empty()) item.child("match").problem("is empty");
+    out.push_back(std::move(rule));
+  }
+}
+
 template <class T>
 void read_value(const YamlNode& node, const Field& field, std::vector<T>& out) {
   out.clear();

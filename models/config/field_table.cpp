@@ -130,13 +130,16 @@ Fields moe_fields() {
 Fields activation_fields() {
   return {
       words("activation.policy", K3SIM_AT(activation.policy), "what is kept for the backward",
-            {"none", "selective", "per_operator", "full", "unified", "k2"}),
+            {"none", "keep_all", "selective", "per_operator", "full", "full_recompute", "unified", "k3_unified", "k2",
+             "auto"}),
       {"activation.recompute", K3SIM_AT(activation.recompute), "modules recomputed besides the policy's"},
       {"activation.recompute_layers", K3SIM_AT(activation.recompute_layers),
        "only so many layers of each chunk are recomputed; 0: all", 0, 1e5},
       {"activation.recompute_fraction", K3SIM_AT(activation.recompute_fraction),
        "share of the layers that the policy applies to", 0, 1},
       {"activation.offload", K3SIM_AT(activation.offload), "everything kept goes to host memory"},
+      {"activation.tensors", K3SIM_AT(activation.tensors),
+       "treatment of saved tensors by name, over the policy; the last matching rule wins"},
   };
 }
 
@@ -203,6 +206,9 @@ template <class T>
 std::string text_of(const std::optional<T>& v) {
   return v ? to_text(*v) : std::string();
 }
+std::string text_of(const std::vector<TensorRule>&) {
+  return {};
+}
 template <class T>
 std::string text_of(const std::vector<T>& v) {
   return v.empty() ? std::string() : fmt::format("[{}]", fmt::join(v, ", "));
@@ -227,11 +233,18 @@ const std::vector<ScheduleChoice>& schedule_choices() {
   return kChoices;
 }
 
+const std::vector<std::string>& tensor_policies() {
+  static const std::vector<std::string> kPolicies = {
+      "keep", "recompute", "fp8", "offload", "remote_offload", "fp8+offload", "fp8+remote_offload"};
+  return kPolicies;
+}
+
 const std::vector<Field>& scenario_fields() {
   static const std::vector<Field> kFields = [] {
     Fields all;
-    for (Fields (*section)() : {top_fields, cluster_fields, parallel_fields, batch_fields, schedule_fields, moe_fields,
-                                activation_fields, memory_fields, optimizer_fields, overlap_and_precision_fields, attnres_fields}) {
+    for (Fields (*section)() :
+         {top_fields, cluster_fields, parallel_fields, batch_fields, schedule_fields, moe_fields, activation_fields,
+          memory_fields, optimizer_fields, overlap_and_precision_fields, attnres_fields}) {
       Fields fields = section();
       std::move(fields.begin(), fields.end(), std::back_inserter(all));
     }

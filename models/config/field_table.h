@@ -20,7 +20,8 @@ using FieldRef = std::variant<bool& (*)(Scenario&), int& (*)(Scenario&), std::in
                               std::uint64_t& (*)(Scenario&), double& (*)(Scenario&), std::string& (*)(Scenario&),
                               Bytes& (*)(Scenario&), std::optional<Bytes>& (*)(Scenario&),
                               std::optional<Bandwidth>& (*)(Scenario&), std::vector<int>& (*)(Scenario&),
-                              std::vector<std::int64_t>& (*)(Scenario&), std::vector<std::string>& (*)(Scenario&)>;
+                              std::vector<std::int64_t>& (*)(Scenario&), std::vector<std::string>& (*)(Scenario&),
+                              std::vector<TensorRule>& (*)(Scenario&)>;
 
 struct Field {
   std::string path;  // "parallel.tp"
@@ -35,6 +36,9 @@ struct Field {
 };
 
 const std::vector<Field>& scenario_fields();
+
+// Words of TensorRule::policy: those of models/memory/storage_rules.h.
+const std::vector<std::string>& tensor_policies();
 
 // Schedules a scenario may name. 1f1b with vpp > 1 is Megatron's interleaved schedule.
 struct ScheduleChoice {

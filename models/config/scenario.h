@@ -66,12 +66,19 @@ struct MoeConfig {
   RoutingConfig routing;
 };
 
+// What happens to saved tensors of that name; '*' stands for any text.
+struct TensorRule {
+  std::string match;
+  std::string policy;  // names of models/memory/storage_rules.h
+};
+
 struct ActivationConfig {
   std::string policy = "none";         // none | selective | full | unified ...; presets in models/memory
   std::vector<std::string> recompute;  // modules recomputed besides the preset (names of models/transformer Module)
   int recompute_layers = 0;            // > 0: only that many layers per chunk are recomputed fully (block method)
   double recompute_fraction = 1.0;     // share of layers the policy applies to
   bool offload = false;                // everything kept goes to host memory
+  std::vector<TensorRule> tensors;     // by tensor name, over all of the above; the last match wins
 };
 
 struct OptimizerConfig {

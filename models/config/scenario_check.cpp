@@ -167,7 +167,7 @@ class Checker {
       return at("activation.recompute_fraction")
           .problem(
               fmt::format("{} and recompute_layers {} cannot both be given", a.recompute_fraction, a.recompute_layers));
-    if (a.policy != "none" || !a.recompute.empty()) return;
+    if ((a.policy != "none" && a.policy != "keep_all") || !a.recompute.empty() || !a.tensors.empty()) return;
     if (a.recompute_layers > 0) unused("activation.recompute_layers", "policy none recomputes nothing");
     if (a.recompute_fraction < 1) unused("activation.recompute_fraction", "policy none recomputes nothing");
   }

@@ -59,6 +59,11 @@ Json type_schema(const Field& field) {
     return {{"type", "string"}, {"pattern", kSizePattern}};
   } else if constexpr (std::is_same_v<T, std::optional<Bandwidth>>) {
     return {{"type", "string"}, {"pattern", kBandwidthPattern}};
+  } else if constexpr (std::is_same_v<T, std::vector<TensorRule>>) {
+    Json rule = {{"type", "object"}, {"additionalProperties", false}, {"required", {"match", "policy"}}};
+    rule["properties"]["match"] = {{"type", "string"}};
+    rule["properties"]["policy"] = {{"type", "string"}, {"enum", tensor_policies()}};
+    return {{"type", "array"}, {"items", rule}};
   } else {
     return {{"type", "array"}, {"items", type_schema<typename T::value_type>(field)}};
   }

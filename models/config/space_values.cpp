@@ -20,7 +20,7 @@ bool holds_list(const Field& field) {
       [](auto member) {
         using Member = std::remove_reference_t<decltype(member(std::declval<Scenario&>()))>;
         return std::is_same_v<Member, std::vector<int>> || std::is_same_v<Member, std::vector<std::int64_t>> ||
-               std::is_same_v<Member, std::vector<std::string>>;
+               std::is_same_v<Member, std::vector<std::string>> || std::is_same_v<Member, std::vector<TensorRule>>;
       },
       field.ref);
 }

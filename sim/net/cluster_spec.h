@@ -24,6 +24,7 @@ struct NodeSpec {
   int sockets = 2;        // NUMA domains
   Bandwidth dram;         // per socket, reads plus writes
   Bandwidth socket_link;  // between two sockets
+  Bytes memory{0};        // host memory of the node; 0: not stated
 };
 
 enum class FabricKind : std::uint8_t {

@@ -71,9 +71,9 @@ TEST_CASE("attnres: the four published rows of K3, per 8192-token micro-batch") 
 
 TEST_CASE("attnres: PP8 sends 224 MiB over its first boundary and 896 MiB over its last, naive or cached") {
   for (const char* mode : {"attnres.pipeline=naive", "attnres.pipeline=cached"}) {
-    const Scenario s = load_scenario(data_path("scenarios/k3_2048_h800/scenario.yaml"),
-                                     {"parallel.pp=8", "parallel.vpp=1",
-                                      "parallel.stage_layers=[12,12,12,12,12,12,12,9]", mode});
+    const Scenario s =
+        load_scenario(data_path("scenarios/k3_2048_h800/scenario.yaml"),
+                      {"parallel.pp=8", "parallel.vpp=1", "parallel.stage_layers=[12,12,12,12,12,12,12,9]", mode});
     const StepPlan plan = make_step_plan(s, load_machine(s));
     const StageBoundaries b = stage_boundaries(plan);
     CHECK(b.payload.front() == Bytes::mib(224));
