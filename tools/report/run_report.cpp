@@ -22,7 +22,7 @@ struct KeyFigure {
 };
 constexpr KeyFigure kFigures[] = {
     {"step_time_s", "step time", "s", "prediction"},
-    {"step_time_p95_s", "95 % of steps below", "s", "prediction; spread of the kernel fits"},
+    {"step_time_p95_s", "step time, 95 % below", "s", "prediction; spread of the kernel fits"},
     {"tokens_per_s_per_gpu", "throughput per GPU", "tokens/s", "prediction"},
     {"model_tflops_per_gpu", "model FLOP rate per GPU", "TFLOP/s", "prediction"},
     {"mfu_pct", "MFU", "%", "prediction over the profile's dense peak"},
@@ -106,10 +106,10 @@ void add_assumptions(HtmlPage& page, const RunReportInput& in) {
   text.push_back(
       "MFU = model FLOPs / (step time x GPUs x dense peak of the matrix precision). Model FLOPs count causal "
       "attention at half, forward once and backward twice, no recompute. HFU counts the executed matrix FLOPs.");
-  text.push_back(
-      fmt::format("Error bar: 95 of 100 steps should take less than {:.3f} s, from the residuals of the kernel "
-                  "fits, families independent of each other.",
-                  s.step_p95.seconds()));
+  text.push_back(fmt::format(
+      "Error bar: the true step time is below {:.3f} s with 95 % confidence, from the residuals of the kernel "
+      "fits, families independent of each other.",
+      s.step_p95.seconds()));
   text.push_back(
       fmt::format("Goodput: an interruption every {:.1f} hours (50,700 GPU-hours each), a checkpoint every {:.0f} s "
                   "that blocks 5 s, 10 minutes to restart.",

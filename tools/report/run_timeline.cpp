@@ -139,7 +139,7 @@ namespace {
 
 struct Alive {
   int stage = 0, count = 0, first = 0, last = 0;
-  Bytes bytes;
+  Bytes gpu, host;
 };
 
 // Which micro-batches' tensors are alive when the action at `peak` runs, by stage.
@@ -155,11 +155,12 @@ std::vector<Alive> alive_at(const StepPlan& plan, int rank, std::size_t peak) {
   std::vector<Alive> out;
   for (const auto& [stage, list] : live) {
     if (list.empty()) continue;
-    Bytes each;
+    Bytes gpu, host;
     for (const ChunkPart& part : plan.chunks[static_cast<std::size_t>(plan.schedule.model_stage(stage))].parts)
-      each += part.timed->saved;
-    out.push_back({stage, static_cast<int>(list.size()), *std::min_element(list.begin(), list.end()),
-                   *std::max_element(list.begin(), list.end()), each * static_cast<std::int64_t>(list.size())});
+      gpu += part.timed->saved, host += part.timed->offloaded;
+    const auto n = static_cast<std::int64_t>(list.size());
+    out.push_back({stage, static_cast<int>(n), *std::min_element(list.begin(), list.end()),
+                   *std::max_element(list.begin(), list.end()), gpu * n, host * n});
   }
   return out;
 }
@@ -178,8 +179,8 @@ std::string rank_memory_json(const StepPrediction& p, const RankView& view, int 
     if (steps[i].during > steps[peak].during) peak = i;
   std::string alive, parts;
   for (const Alive& a : alive_at(*p.plan, rank, peak))
-    alive += fmt::format("{}[{},{},{},{},{:.4g}]", alive.empty() ? "" : ",", a.stage, a.count, a.first, a.last,
-                         a.bytes.gibibytes());
+    alive += fmt::format("{}[{},{},{},{},{:.4g},{:.4g}]", alive.empty() ? "" : ",", a.stage, a.count, a.first, a.last,
+                         a.gpu.gibibytes(), a.host.gibibytes());
   for (const MemoryPart& part : memory_parts(m))
     parts += fmt::format("{}{:.6g}", parts.empty() ? "" : ",", part.bytes.gibibytes());
   return fmt::format("{{\"rank\":{},\"parts\":[{}],\"peak\":{},\"short_by\":{:.6g},\"alive\":[{}],\"curve\":{}}}", rank,

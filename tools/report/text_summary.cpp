@@ -2,16 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "models/failure/goodput.h"
 #include "tools/report/summary_json.h"
 
 namespace k3sim {
 
 namespace {
 
+// At most the full width: a share above one ends in an arrow.
 std::string bar(double share, bool colour) {
-  const int n = static_cast<int>(share * 40.0 + 0.5);
+  const int n = static_cast<int>(std::min(share, 1.0) * 40.0 + 0.5);
   std::string blocks;
   for (int i = 0; i < n; ++i) blocks += "\u2588";
+  if (share > 1.0) blocks += "\u25b6";
   return colour && n > 0 ? "\x1b[36m" + blocks + "\x1b[0m" : blocks;
 }
 
@@ -20,9 +25,25 @@ std::string verdict(const StepSummary& s, bool colour) {
     return fmt::format("fits: {:.1f} of {:.1f} GiB on the fullest GPU (pipeline rank {})", s.peak_reserved.gibibytes(),
                        s.capacity.gibibytes(), s.worst_memory_rank);
   const std::string text =
-      fmt::format("does NOT fit: {:.1f} GiB needed on pipeline rank {}, {:.1f} GiB there; short by {:.1f} GiB",
+      fmt::format("does NOT fit: {:.2f} GiB needed on pipeline rank {}, {:.2f} GiB there; short by {:.2f} GiB",
                   s.peak_reserved.gibibytes(), s.worst_memory_rank, s.capacity.gibibytes(), s.short_by.gibibytes());
   return colour ? "\x1b[31m" + text + "\x1b[0m" : text;
+}
+
+std::string memory_lines(const StepPrediction& p, bool colour) {
+  const StepSummary& s = p.summary;
+  const RankMemory& m = p.memory[static_cast<std::size_t>(s.worst_memory_rank)];
+  std::string out =
+      fmt::format("\nmemory of the fullest GPU (peak at {}), of {:.1f} GiB\n", m.peak_action, s.capacity.gibibytes());
+  Bytes host;
+  for (const MemoryPart& part : memory_parts(m)) {
+    if (part.host) host += part.bytes;
+    if (part.host || part.bytes == Bytes(0)) continue;
+    out += fmt::format("  {:<17} {:>8.2f} GiB {:>5.1f} %  {}\n", part.key, part.bytes.gibibytes(),
+                       100.0 * (part.bytes / s.capacity), bar(part.bytes / s.capacity, colour));
+  }
+  if (host > Bytes(0)) out += fmt::format("  {:<17} {:>8.2f} GiB per GPU\n", "in host memory", host.gibibytes());
+  return out;
 }
 
 std::string layout(const Scenario& s) {
@@ -46,29 +67,17 @@ std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool
       "  MFU {:.2f} % (model FLOPs, causal attention at half, no recompute; dense peak), HFU {:.2f} %, "
       "{:.1f} model TFLOP/s per GPU\n",
       s.mfu_pct, s.hfu_pct, s.model_tflops_per_gpu);
-  out += fmt::format("  costs: worst tier {}, {:.1f} % of the work uncalibrated; ${:.2f} per step\n\n",
-                     to_string(s.provenance), s.assumed_pct, s.cost_usd_per_step);
+  out += fmt::format(
+      "  costs: worst tier {}, {:.1f} % of the work uncalibrated; ${:.2f} per step; goodput under failures {:.1f} "
+      "%\n\n",
+      to_string(s.provenance), s.assumed_pct, s.cost_usd_per_step, 100.0 * daly_goodput(scenario.cluster.gpus()).share);
   out += "where the step goes (mean over pipeline ranks)\n";
   for (const BreakdownPart& part : breakdown_parts()) {
     const double t = (s.mean.*part.field).seconds();
     if (t < 5e-7 * step) continue;
-    out += fmt::format("  {:<10} {:>9.3f} s {:>5.1f} %  {}\n", part.key, t, 100.0 * t / step, bar(t / step, colour));
+    out += fmt::format("  {:<17} {:>8.3f} s   {:>5.1f} %  {}\n", part.key, t, 100.0 * t / step, bar(t / step, colour));
   }
-  const RankMemory& m = p.memory[static_cast<std::size_t>(s.worst_memory_rank)];
-  out += fmt::format("\nmemory of the fullest GPU (peak at {})\n", m.peak_action);
-  const auto line = [&](const char* what, Bytes b) {
-    if (b > Bytes(0))
-      out += fmt::format("  {:<12} {:>8.2f} GiB  {}\n", what, b.gibibytes(), bar(b / s.capacity, colour));
-  };
-  line("weights", m.states.weights);
-  line("gradients", m.states.gradients);
-  line("optimizer", m.states.optimizer);
-  line("activations", m.activations);
-  line("transient", m.transient);
-  line("staging", m.staging);
-  line("outside", m.outside);
-  line("host memory", m.host_activations + m.states.host_optimizer + m.states.host_gradients);
-  return out;
+  return out + memory_lines(p, colour);
 }
 
 }  // namespace k3sim

@@ -2,7 +2,7 @@
 'use strict';
 k3.draw.waterfall = (box, data) => {
   const parts = data.parts.filter(p => p.mean_s > 1e-6 * data.step_s);
-  const narrow = box.clientWidth < 560, width = narrow ? 380 : 900, left = narrow ? 84 : 110, right = narrow ? 96 : 130, line = 26;
+  const narrow = box.clientWidth < 560, width = narrow ? 380 : 900, left = narrow ? 84 : 110, right = 132, line = 26;
   const scale = (width - left - right) / data.step_s, height = parts.length * line + 24;
   const svg = k3.el('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', width,
     'aria-label': 'Waterfall of the step: ' + parts.map(p => `${p.key} ${k3.seconds(p.mean_s)}`).join(', ') });

@@ -1,6 +1,6 @@
 // What every section uses: elements, numbers, colours, and the list of section drawers.
 'use strict';
-const k3 = { data: JSON.parse(document.getElementById('data').textContent), draw: {}, errors: [] };
+const k3 = { data: JSON.parse(document.getElementById('data').textContent), draw: {}, errors: [], later: [] };
 window.k3 = k3;
 
 // Element with attributes; on* attributes are listeners, children are elements or text.
@@ -36,7 +36,7 @@ k3.seconds = s => {
 
 // Okabe-Ito based, ordered so that neighbours differ in lightness.
 k3.partColour = {
-  compute: '#0072b2', recompute: '#56b4e9', tp: '#e69f00', cp: '#f0e442', ep: '#d55e00', pp: '#cc79a7', dp: '#009e73',
+  compute: '#0072b2', recompute: '#56b4e9', tp: '#e69f00', cp: '#f0e442', ep: '#d55e00', pp: '#cc79a7', dp: '#117733',
   offload: '#8c8c1a', bubble: '#c8ccd0', host: '#882255', optimizer: '#44aa99', wait: '#7a7f85' };
 k3.kindColour = {
   F: '#0072b2', B: '#e69f00', I: '#e69f00', W: '#009e73', FB: '#cc79a7', optimizer: '#44aa99', forward: '#0072b2',

@@ -3,21 +3,22 @@
 
 // [time in s, ...GiB per part] rows of one rank: the level before, during and after every action.
 k3.memoryCurve = (memory, index, timeline) => {
-  const rank = memory.ranks[index], names = ['weights', 'gradients', 'optimizer', 'staging', 'fragmentation', 'outside_allocator'];
+  // The chart stacks from the last series upwards: what changes over time comes first and lies on top.
+  const rank = memory.ranks[index], names = ['outside_allocator', 'fragmentation', 'staging', 'optimizer', 'gradients', 'weights'];
   const part = key => rank.parts[memory.parts.findIndex(p => p.key === key && !p.host)];
-  const fixed = names.map(part), tick = timeline.tick_s, bars = timeline.ranks[index].bars, rows = [[0, ...fixed, 0, 0]];
+  const fixed = names.map(part), tick = timeline.tick_s, bars = timeline.ranks[index].bars, rows = [[0, 0, 0, ...fixed]];
   let at = 0, kept = 0;
   for (let i = 0; i * 5 < bars.length; ++i) {
     const start = at + bars[i * 5], end = start + bars[i * 5 + 1];
     at = end;
     const after = rank.curve[i * 2], during = rank.curve[i * 2 + 1];
     if (after < 0) continue;
-    rows.push([start * tick, ...fixed, kept / 1024, Math.max(0, during - kept) / 1024]);
+    rows.push([start * tick, Math.max(0, during - kept) / 1024, kept / 1024, ...fixed]);
     kept = after;
-    rows.push([end * tick, ...fixed, kept / 1024, 0]);
+    rows.push([end * tick, 0, kept / 1024, ...fixed]);
   }
-  rows.push([timeline.step * tick, ...fixed, kept / 1024, 0]);
-  return { labels: ['s', ...names, 'activations', 'transient'], rows };
+  rows.push([timeline.step * tick, 0, kept / 1024, ...fixed]);
+  return { labels: ['s', 'transient', 'activations', ...names], rows };
 };
 
 k3.drawCurve = (chart, memory, index) => {
@@ -65,7 +66,7 @@ k3.draw.memory = (box, data) => {
       rows: data.parts.map((p, i) => [p.host ? 'host' : 'GPU', p.key.replace('_', ' '), r.parts[i], p.what]).filter(x => x[2] > 0) });
     if (r.alive.length) k3.table(why, {
       id: 'alive', caption: `Micro-batches whose tensors rank ${r.rank} holds at its peak`, source: 'prediction',
-      columns: [{ title: 'stage' }, { title: 'micro-batches' }, { title: 'first' }, { title: 'last' }, { title: 'kept tensors', unit: 'GiB' }],
+      columns: [{ title: 'stage' }, { title: 'micro-batches' }, { title: 'first' }, { title: 'last' }, { title: 'kept on the GPU', unit: 'GiB' }, { title: 'kept in host memory', unit: 'GiB' }],
       rows: r.alive });
   };
   box.append(k3.el('h3', {}, 'Over time'),

@@ -42,6 +42,8 @@ k3.Scatter = class {
       series: { 'Pareto front': { strokeWidth: 2, pointSize: 4 }, chosen: { pointSize: 7 } },
       axes: { x: { axisLabelFormatter: v => k3.number(v, 4) }, y: { axisLabelFormatter: v => k3.number(v, 4), axisLabelWidth: 64 } },
       clickCallback: e => { const i = this.nearest(e); if (i >= 0) this.onPick(i); } };
+    if (this.points.length > 2000)  // a circle for each of many points is slow
+      options.drawPointCallback = (g, name, c, x, y, colour, size) => { c.fillStyle = colour; c.fillRect(x - size, y - size, 2 * size, 2 * size); };
     if (this.graph) this.graph.destroy();
     this.graph = new Dygraph(this.chart, data, options);
   }
@@ -92,14 +94,12 @@ k3.Parallel = class {
   }
   path(c, i) {
     const row = this.table.rows[i];
-    c.beginPath();
     let pen = false;
     this.keys.forEach((k, a) => {
       if (typeof row[k] !== 'number') { pen = false; return; }
       pen ? c.lineTo(this.x(a), this.y(a, row[k])) : c.moveTo(this.x(a), this.y(a, row[k]));
       pen = true;
     });
-    c.stroke();
   }
   draw(order) {
     this.order = order || this.order || this.table.rows.map((_, i) => i);
@@ -107,9 +107,14 @@ k3.Parallel = class {
     const [c] = k3.context(this.canvas, this.height);
     c.globalAlpha = Math.max(.04, Math.min(.8, 120 / this.order.length));
     c.strokeStyle = '#2f8fd0';
-    for (const i of this.order) this.path(c, i);
+    // Sixteen rows per stroke: thousands of single strokes would take most of a second.
+    this.order.forEach((i, n) => {
+      if (n % 16 === 0) c.beginPath();
+      this.path(c, i);
+      if (n % 16 === 15 || n + 1 === this.order.length) c.stroke();
+    });
     c.globalAlpha = 1;
-    if (this.chosen >= 0) { c.strokeStyle = '#d55e00'; c.lineWidth = 3; this.path(c, this.chosen); c.lineWidth = 1; }
+    if (this.chosen >= 0) { c.strokeStyle = '#d55e00'; c.lineWidth = 3; c.beginPath(); this.path(c, this.chosen); c.stroke(); c.lineWidth = 1; }
     c.textAlign = 'center';
     this.keys.forEach((k, a) => {
       const x = this.x(a), column = this.table.columns[k], room = Math.max(40, (this.canvas.clientWidth - 92) / this.keys.length - 4);
@@ -152,7 +157,6 @@ k3.draw.explore = (box, data) => {
   const parallel = k3.parallel = new k3.Parallel(box, table, data.parallel, test => list.limit(test), pick);
   box.append(chosen);
   const list = k3.table(box, table, { onRow: pick, onOrder: order => { scatter.shown = order; scatter.draw(); parallel.draw(order); } });
-  scatter.draw();
-  parallel.draw();
+  k3.later.push(() => scatter.draw(), () => parallel.draw());  // the table answers before the charts are there
   k3.redraws.push(() => { if (scatter.graph) scatter.graph.resize(); parallel.draw(); });
 };

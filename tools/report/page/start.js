@@ -13,5 +13,12 @@
     }
   });
   k3.drawMs = performance.now() - started;
-  document.documentElement.dataset.ready = 'yes';
+  k3.interactiveMs = performance.now();
+  const rest = () => {
+    const task = k3.later.shift();
+    if (task) { task(); setTimeout(rest); return; }
+    k3.readyMs = performance.now();
+    document.documentElement.dataset.ready = 'yes';
+  };
+  setTimeout(rest);
 })();

@@ -21,7 +21,7 @@ k3.filterTest = (typed, text) => {
 k3.table = (box, table, options = {}) => {
   const rows = table.rows, columns = table.columns;
   const state = { order: rows.map((_, i) => i), sort: -1, down: false, page: 0, filters: columns.map(() => ''), chosen: -1, extra: null };
-  const withTools = rows.length > 8;
+  const withTools = rows.length > 20;
   const body = k3.el('tbody', {}), count = k3.el('span', { 'aria-live': 'polite' });
   const previous = k3.el('button', { type: 'button', onclick: () => turn(-1) }, 'previous');
   const next = k3.el('button', { type: 'button', onclick: () => turn(1) }, 'next');

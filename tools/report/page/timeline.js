@@ -88,6 +88,7 @@ k3.Lanes = class {
     const ink = k3.css('--ink'), soft = k3.css('--soft'), line = k3.css('--line');
     const scale = (width - this.left) / (this.to - this.from);
     let drawn = 0;
+    this.axis(c, width, height - 22, scale, soft, line);
     this.lanes.forEach((lane, row) => {
       const y = row * this.rowHeight, h = this.rowHeight - 3;
       c.fillStyle = lane.minor ? soft : ink;
@@ -106,7 +107,6 @@ k3.Lanes = class {
         ++drawn;
       }
     });
-    this.axis(c, width, height - 22, scale, soft, line);
     this.drawn = drawn;
     this.range.textContent = `${k3.seconds(this.from * this.tick)} to ${k3.seconds(this.to * this.tick)}`;
   }
