@@ -1,0 +1,46 @@
+// Fits the few constants of every software stack to published step times, and scores them on cases left out.
+//
+// Constants (natural logarithm of the factor on the shipped value): rate of matrix products, attention, memory-bound
+// kernels, collectives, expert exchange, host launches; Hopper kernel generation; FP8. Every stack's constants are
+// drawn to the mean of all stacks (ridge), so that a stack with few cases, or one never seen, gets what the others
+// agree on.
+//   minimise  sum over cases huber(log predicted - log measured) + ridge (x_stack - x_all)^2 + ridge_all x_all^2
+// Predictions are a quadratic surrogate in each logarithm, measured by evaluating every case at two steps per constant.
+// No constant belongs to a case, a model or a cluster size. Source: engine-design section 14.5 (grouped folds).
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/validation/model_validation.h"
+
+namespace k3sim {
+
+constexpr int kSoftwareConstants = 8;
+using Constants = std::array<double, kSoftwareConstants>;  // log factors on the shipped values
+const std::array<const char*, kSoftwareConstants>& software_constant_names();
+
+// log predicted step time of one case as a function of the constants.
+struct CaseSurrogate {
+  std::size_t row = 0;  // in the rows of validate_cases
+  std::string stack, family, source;
+  double log_measured = 0, log_predicted = 0;
+  Constants slope{}, curvature{};
+  double at(const Constants& x) const;
+};
+std::vector<CaseSurrogate> case_surrogates(const std::vector<Case>& cases, int threads);
+
+struct SoftwareFit {
+  Constants all{};  // stacks without cases of their own
+  std::map<std::string, Constants> stacks;
+  const Constants& of(const std::string& stack) const;
+};
+SoftwareFit fit_software(const std::vector<CaseSurrogate>& cases, const std::vector<char>& used);
+
+enum class HoldOut : std::uint8_t { family, source };
+// Predicted over measured - 1 of every case by constants fitted without its fold (families: five folds by name).
+std::vector<double> cross_validate(const std::vector<CaseSurrogate>& cases, HoldOut hold_out);
+
+}  // namespace k3sim
