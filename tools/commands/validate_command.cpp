@@ -13,9 +13,13 @@
 
 #include "models/config/data_files.h"
 #include "tools/commands/command.h"
+#include "tools/commands/output_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/commands/validate_collective.h"
+#include "tools/commands/validate_cross.h"
+#include "tools/report/html_page.h"
 #include "tools/validation/model_validation.h"
+#include "tools/validation/plan_choice.h"
 #include "tools/validation/stack_validation.h"
 #include "tools/validation/step_validation.h"
 
@@ -25,7 +29,8 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string kind = "model";
+  std::string kind = "model", out;
+  bool cross_validate = false;
   int threads = 0;
 };
 
@@ -89,14 +94,24 @@ void print_measured(std::ostream& out, const Rows& rows) {
   print_groups(out, rows, "kind", [](const ValidationRow& r) { return r.kind; });
 }
 
-std::vector<ValidationRow> model_rows(const Options& o) {
+void print_choice(std::ostream& out, const PlanChoice& c) {
+  out << fmt::format(
+      "choice of layout: {} groups of at least four ({} layouts): regret {:.1f} % mean, {:.1f} % worst; "
+      "Kendall's tau {:.2f}\n",
+      c.groups, c.layouts, c.mean_regret_pct, c.worst_regret_pct, c.mean_tau);
+}
+
+int threads_of(const Options& o) {
+  return o.threads > 0 ? o.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+std::vector<Case> read_cases(const Options& o) {
   std::vector<std::string> files = o.files;
   if (files.empty()) files.push_back(data_path("scenarios/validation/cases.yaml"));
   std::vector<Case> cases;
   for (const std::string& f : files)
     for (Case& c : load_cases(f)) cases.push_back(std::move(c));
-  const int threads = o.threads > 0 ? o.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  return validate_cases(cases, threads);
+  return cases;
 }
 
 std::vector<ValidationRow> measured_rows(const Options& o) {
@@ -111,23 +126,85 @@ std::vector<ValidationRow> measured_rows(const Options& o) {
   return rows;
 }
 
+// One row per case with everything that the comparison needs. Columns of RFC 4180, units in the header.
+std::string rows_csv(const Rows& rows) {
+  std::string out =
+      "id,source,tier,family,kind,gpu,precision,moe,status,metric,measured,predicted,error_pct,reason\r\n";
+  for (const ValidationRow* r : rows) {
+    const bool done = r->status == "predicted";
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},", r->id, r->group, r->tier, r->family, r->kind, r->gpu,
+                       r->precision.find(',') == std::string::npos ? r->precision : '"' + r->precision + '"',
+                       r->moe ? 1 : 0, r->status, r->metric);
+    out += done ? fmt::format("{:.9g},{:.9g},{:.6g},\r\n", r->measured, r->predicted, r->error_pct())
+                : fmt::format(",,,\"{}\"\r\n", r->reason);
+  }
+  return out;
+}
+
+PageTable rows_table(const Rows& rows) {
+  PageTable t;
+  t.id = "cases";
+  t.caption = "Every case: measured, predicted and the error";
+  t.source = "measurement and prediction";
+  t.columns = {{"id", "case", "", "identifier in cases.yaml", true},
+               {"source", "source", "", "where it was published", true},
+               {"tier", "tier", "", "completeness of the published configuration", true},
+               {"kind", "kind", "", "what is compared", true},
+               {"metric", "metric", "", "compared quantity", true},
+               {"measured", "measured", "", "published value", false},
+               {"predicted", "predicted", "", "our value", false},
+               {"error_pct", "error", "%", "predicted over measured minus one", false},
+               {"reason", "reason", "", "why it is not predicted", true}};
+  for (const ValidationRow* r : rows) {
+    const bool done = r->status == "predicted";
+    t.rows.push_back({r->id, r->group, r->tier, r->kind, r->metric, done ? fmt::format("{:.6g}", r->measured) : "",
+                      done ? fmt::format("{:.6g}", r->predicted) : "",
+                      done ? fmt::format("{:.2f}", r->error_pct()) : "", r->reason});
+  }
+  return t;
+}
+
+void write_report(const std::string& folder, const Rows& rows, const Rows& scored) {
+  const ErrorSummary s = summarize_errors(scored);
+  HtmlPage page("Validation", fmt::format("{} cases predicted, {} not; median absolute error {:.1f} %, 90th percentile "
+                                          "{:.1f} %, bias {:+.1f} %",
+                                          s.predicted, s.skipped, s.median_abs, s.p90_abs, s.bias));
+  page.table("All cases", rows_table(rows));
+  OutputFolder out(folder);
+  out.add("validation.csv", rows_csv(rows));
+  out.add("report.html", page.html());
+  out.commit();
+}
+
 int run(const Options& o, CommandContext& context) {
+  if (o.cross_validate) return run_cross_validation(read_cases(o), threads_of(o), context);
   if (o.kind == "collective") return run_validate_collective(o.files, context);
   const bool measured = o.kind == "stack" || o.kind == "step";
-  const std::vector<ValidationRow> all = measured ? measured_rows(o) : model_rows(o);
+  const std::vector<Case> cases = measured ? std::vector<Case>() : read_cases(o);
+  const std::vector<ValidationRow> all = measured ? measured_rows(o) : validate_cases(cases, threads_of(o));
   Rows rows, scored;
   for (const ValidationRow& r : all) {
     if (!measured && o.kind != "model" && r.kind != o.kind) continue;
     rows.push_back(&r);
     if (measured || o.kind == "memory" || r.kind == "model") scored.push_back(&r);
   }
+  if (!o.out.empty()) write_report(o.out, rows, scored);
   if (!context.json) {
     measured ? print_measured(context.out, rows) : print_text(context.out, rows);
+    if (!measured && o.kind == "model") print_choice(context.out, plan_choice(cases, all));
     return 0;
   }
   nlohmann::ordered_json j{{"cases", nlohmann::ordered_json::array()}};
   for (const ValidationRow* r : rows) j["cases"].push_back(to_json(*r));
   j["summary"] = to_json(summarize_errors(scored));
+  if (!measured) {
+    const PlanChoice c = plan_choice(cases, all);
+    j["choice"] = {{"groups", c.groups},
+                   {"layouts", c.layouts},
+                   {"mean_regret_pct", c.mean_regret_pct},
+                   {"worst_regret_pct", c.worst_regret_pct},
+                   {"kendall_tau", c.mean_tau}};
+  }
   context.out << j.dump(2) << "\n";
   return 0;
 }
@@ -140,6 +217,8 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
   c->add_option("cases", o->files, "case files (default: the shipped validation/cases.yaml)");
   c->add_option("--kind", o->kind, "what is compared")
       ->check(CLI::IsMember({"model", "memory", "kernel", "stack", "step", "collective"}));
+  c->add_flag("--cross-validate", o->cross_validate, "fit the software constants without the cases that are scored");
+  c->add_option("--out", o->out, "folder for validation.csv and report.html");
   c->add_option("--threads", o->threads, "worker threads (default: all cores)");
   add_json_flag(*c, context);
   c->callback([o, &context] { context.exit_code = run(*o, context); });

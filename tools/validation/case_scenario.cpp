@@ -229,6 +229,8 @@ class Mapper {
     if (o.zero == 3 && s_.parallel.pp > 1) o.zero = 1, o.reshard_after_forward = false;
     // FSDP2 shards the FP32 parameters themselves; there is no other master copy.
     if (has(t, "fsdp2")) o.parameter_bytes = Bytes(4), o.state_bytes = Bytes(8);
+    // NeMo's recipes reduce gradients in BF16 (grad_reduce_in_fp32: false): 2 bytes stay in the buffers.
+    if (c_.framework.rfind("NeMo/", 0) == 0 || c_.framework.rfind("NeMo 2", 0) == 0) o.gradient_bytes = Bytes(2);
     if (has(lower(c_.precision), "pure")) o.gradient_bytes = Bytes(2), o.state_bytes = Bytes(4);
     if (text.empty()) assume("optimizer sharding not stated: none");
   }

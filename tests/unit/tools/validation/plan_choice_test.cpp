@@ -1,0 +1,31 @@
+// Kendall's tau and regret on orders that can be checked by hand.
+#include <doctest/doctest.h>
+
+#include "tools/validation/plan_choice.h"
+
+using namespace k3sim;
+
+TEST_CASE("kendall's tau: equal, opposite and one swapped pair of four") {
+  CHECK(kendall_tau({1, 2, 3, 4}, {10, 20, 30, 40}) == doctest::Approx(1));
+  CHECK(kendall_tau({1, 2, 3, 4}, {4, 3, 2, 1}) == doctest::Approx(-1));
+  CHECK(kendall_tau({1, 2, 3, 4}, {1, 2, 4, 3}) == doctest::Approx(4.0 / 6));
+  CHECK(kendall_tau({1, 1, 1}, {1, 2, 3}) == 0);
+}
+
+TEST_CASE("regret: how much slower the chosen layout is than the best one") {
+  std::vector<Case> cases(4);
+  std::vector<ValidationRow> rows(4);
+  const double measured[] = {10, 11, 12, 13}, predicted[] = {10.5, 10.2, 12, 13};
+  for (std::size_t i = 0; i < 4; ++i) {
+    cases[i].id = rows[i].id = "c" + std::to_string(i);
+    rows[i].kind = "model";
+    rows[i].status = "predicted";
+    rows[i].measured = measured[i];
+    rows[i].predicted = predicted[i];
+  }
+  const PlanChoice c = plan_choice(cases, rows);
+  CHECK(c.groups == 1);
+  CHECK(c.mean_regret_pct == doctest::Approx(10));
+  CHECK(c.mean_tau == doctest::Approx(4.0 / 6));
+  CHECK(plan_choice(cases, rows, 5).groups == 0);
+}

@@ -1,0 +1,119 @@
+// Cross-validated errors over families and over whole sources, with two lookup predictors as the floor to stand above.
+// Source: validate_cross.h; issue of the accuracy promise (medians of other runs by GPU, precision and kind).
+#include "tools/commands/validate_cross.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "tools/commands/text_table.h"
+#include "tools/validation/software_fit.h"
+
+namespace k3sim {
+
+namespace {
+
+struct Score {
+  std::size_t n = 0;
+  double median = 0, p90 = 0, bias = 0;
+};
+
+Score score(const std::vector<double>& errors) {
+  Score s;
+  std::vector<double> a;
+  for (double e : errors) a.push_back(100 * std::fabs(e)), s.bias += 100 * e;
+  s.n = a.size();
+  if (a.empty()) return s;
+  std::sort(a.begin(), a.end());
+  s.bias /= static_cast<double>(a.size());
+  const auto at = [&](double q) { return a[static_cast<std::size_t>(q * static_cast<double>(a.size() - 1) + 0.5)]; };
+  s.median = at(0.5);
+  s.p90 = at(0.9);
+  return s;
+}
+
+// Median TFLOP/s of the other families of the same kind, turned into a step time: what no simulator may lose against.
+std::vector<double> lookup_errors(const std::vector<CaseSurrogate>& all, const std::vector<Case>& cases, bool source) {
+  const auto key = [&](const Case& c) {
+    return fmt::format("{}|{}|{}|{}", c.gpu, c.precision, c.model.experts > 0, source ? c.group : "");
+  };
+  const auto rate = [&](const CaseSurrogate& s) {
+    const Case& c = cases[s.row];
+    const double flops = c.gflops_causal.value_or(0) * c.gbs.value_or(0) * static_cast<double>(c.model.sequence);
+    return flops / c.gpus / std::exp(s.log_measured);
+  };
+  std::vector<double> errors;
+  for (const CaseSurrogate& s : all) {
+    std::vector<double> rates;
+    for (const CaseSurrogate& other : all)
+      if (other.family != s.family && key(cases[other.row]) == key(cases[s.row])) rates.push_back(rate(other));
+    if (rates.empty() || rate(s) <= 0) continue;
+    std::sort(rates.begin(), rates.end());
+    errors.push_back(rate(s) / rates[rates.size() / 2] - 1.0);
+  }
+  return errors;
+}
+
+using Filter = bool (*)(const Case&);
+struct Slice {
+  const char* name;
+  Filter keep;
+};
+
+bool sixteen_bit(const Case& c) {
+  return c.precision.find("16") != std::string::npos && c.precision.find("fp8") == std::string::npos;
+}
+
+constexpr Slice kSlices[] = {
+    {"all", [](const Case&) { return true; }},
+    {"tiers A and B", [](const Case& c) { return c.tier != "C"; }},
+    {"tier A, BF16/FP16", [](const Case& c) { return c.tier == "A" && sixteen_bit(c); }},
+    {"MoE, tiers A and B", [](const Case& c) { return c.tier != "C" && c.model.experts > 0; }},
+};
+
+}  // namespace
+
+int run_cross_validation(const std::vector<Case>& cases, int threads, CommandContext& context) {
+  const std::vector<CaseSurrogate> all = case_surrogates(cases, threads);
+  struct Method {
+    const char* name;
+    std::vector<double> errors;
+  };
+  std::vector<double> shipped;
+  for (const CaseSurrogate& s : all) shipped.push_back(std::exp(s.log_predicted - s.log_measured) - 1.0);
+  const std::vector<Method> methods{{"shipped constants (fitted on all)", shipped},
+                                    {"held-out families, five folds", cross_validate(all, HoldOut::family)},
+                                    {"held-out sources", cross_validate(all, HoldOut::source)}};
+  nlohmann::ordered_json j = nlohmann::ordered_json::array();
+  TextTable table({"cases", "constants", "n", "median %", "p90 %", "bias %"});
+  const auto add = [&](const std::string& slice, const std::string& method, const Score& s) {
+    table.add({slice, method, fmt::format("{}", s.n), fmt::format("{:.1f}", s.median), fmt::format("{:.1f}", s.p90),
+               fmt::format("{:+.1f}", s.bias)});
+    j.push_back({{"cases", slice},
+                 {"constants", method},
+                 {"n", s.n},
+                 {"median_abs_error_pct", s.median},
+                 {"p90_abs_error_pct", s.p90},
+                 {"bias_pct", s.bias}});
+  };
+  for (const Slice& slice : kSlices)
+    for (const Method& m : methods) {
+      std::vector<double> errors;
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (slice.keep(cases[all[i].row])) errors.push_back(m.errors[i]);
+      add(slice.name, m.name, score(errors));
+    }
+  add("all", "lookup: median TFLOP/s by GPU, precision, kind", score(lookup_errors(all, cases, false)));
+  add("all", "lookup: the same, knowing the source", score(lookup_errors(all, cases, true)));
+  if (context.json)
+    context.out << nlohmann::ordered_json{{"cross_validation", j}}.dump(2) << "\n";
+  else
+    context.out << table.to_text();
+  return 0;
+}
+
+}  // namespace k3sim
