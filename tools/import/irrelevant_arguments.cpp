@@ -9,7 +9,10 @@ namespace k3sim {
 namespace {
 
 constexpr const char* kBeginnings =
-    "lr min-lr adam- muon- sgd- weight-decay start-weight-decay end-weight-decay clip-grad init-method "
+    "lr min-lr calculate-per-token empty-unused max-padding DDP-impl mcore-gpt max-steps max-epochs max-time "
+    "enable-shared-expert hf-model-id "
+    "type library accelerator limit-val val-check gradient-clip "
+    " adam- muon- sgd- weight-decay start-weight-decay end-weight-decay clip-grad init-method "
     "embedding-init save load pretrained-checkpoint ckpt dist-ckpt auto-detect-ckpt async-save use-dist-ckpt "
     "use-checkpoint no-save no-load no-ckpt override- non-persistent finetune eval test- valid train-data "
     "train-iters train-samples train-tokens train-mode train-sync train-weighted num-epochs data-path "

@@ -30,14 +30,14 @@ void LaunchArguments::add(LaunchArgument argument) {
 
 const LaunchArgument* LaunchArguments::find(Names names) {
   LaunchArgument* found = nullptr;
+  const char* found_as = nullptr;
   for (const char* name : names) {
     for (LaunchArgument& a : arguments_) {
       if (a.name != name && !abbreviates(a.name, name)) continue;
       a.used = true;
       const bool null = a.values.size() == 1 && is_null(a.values.front()) && a.unknown.empty();
-      if (!null) found = &a;  // the last one
+      if (!null && (!found || found_as == name)) found = &a, found_as = name;  // the last one of the first name
     }
-    if (found) break;
   }
   if (!found) return nullptr;
   if (!found->unknown.empty())

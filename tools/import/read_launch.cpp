@@ -39,7 +39,7 @@ void take_launcher(LaunchArguments& out, const LaunchArgument& a) {
 }
 
 // "--name=value", "--name v1 v2"; a word that only quotes more words ("bash -c '...'") is split again.
-void take_words(LaunchArguments& out, const std::vector<ShellWord>& words) {
+void take_words(LaunchArguments& out, const std::vector<ShellWord>& words, const Environment& variables) {
   std::optional<LaunchArgument> open;
   const auto close = [&] {
     if (!open) return;
@@ -48,10 +48,11 @@ void take_words(LaunchArguments& out, const std::vector<ShellWord>& words) {
     open.reset();
   };
   for (const ShellWord& w : words) {
-    if (w.text.find(" --") != std::string::npos && w.text.find('|') == std::string::npos) {
+    const bool script = w.text.find('$') != std::string::npos && w.text.find(' ') != std::string::npos;
+    if (script || w.text.find(" --") != std::string::npos) {
       close();
-      const ShellScript inner = read_shell_script(w.text);
-      for (const auto& command : inner.commands) take_words(out, command);
+      const ShellScript inner = read_shell_script(w.text, variables);
+      for (const auto& command : inner.commands) take_words(out, command, variables);
     } else if (is_option(w.text)) {
       close();
       const std::size_t equals = w.text.find('=');
@@ -67,11 +68,12 @@ void take_words(LaunchArguments& out, const std::vector<ShellWord>& words) {
 }
 
 bool starts_training(const std::vector<ShellWord>& command) {
-  return std::any_of(command.begin(), command.end(), [](const ShellWord& w) { return is_option(w.text); }) &&
-         std::any_of(command.begin(), command.end(), [](const ShellWord& w) {
-           return w.text.find("layers") != std::string::npos || w.text.find("hidden-size") != std::string::npos ||
-                  w.text.find("pretrain") != std::string::npos || w.text.find("parallel-size") != std::string::npos;
-         });
+  if (!command.empty() && (command[0].text == "echo" || command[0].text == "mkdir")) return false;
+  return std::any_of(command.begin(), command.end(), [](const ShellWord& w) {
+    return w.text.find("layers") != std::string::npos || w.text.find("hidden-size") != std::string::npos ||
+           w.text.find("$CMD") != std::string::npos || w.text.find("pretrain_") != std::string::npos ||
+           w.text.find("parallel-size") != std::string::npos;
+  });
 }
 
 void take_batch_lines(LaunchArguments& out, const ShellScript& script) {
@@ -112,14 +114,17 @@ void read_shell(LaunchArguments& out, const std::string& text, const Environment
   const ShellScript script = read_shell_script(text, environment);
   take_batch_lines(out, script);
   take_documents(out, script);
+  Environment variables;  // for words that hold a command themselves
+  for (const auto& [name, words] : script.variables)
+    for (const ShellWord& w : words) variables[name] += w.text + " ";
   bool found = false;
   for (const std::vector<ShellWord>& command : script.commands) {
     if (!starts_training(command)) continue;
     found = true;
-    take_words(out, command);
+    take_words(out, command, variables);
   }
   if (!found)  // a file of variables that another script sources
-    for (const auto& [name, words] : script.variables) take_words(out, words);
+    for (const auto& [name, words] : script.variables) take_words(out, words, variables);
   take_variables(out, script);
   const bool deepspeed = std::any_of(out.all().begin(), out.all().end(), [](const LaunchArgument& a) {
     return a.name.rfind("deepspeed", 0) == 0 || a.name == "zero-stage";
@@ -132,6 +137,7 @@ void read_shell(LaunchArguments& out, const std::string& text, const Environment
 // ${TP}, ${TP:-2}: the zoo's recipes leave the layout to the launcher.
 void expand_variables(const std::string& raw, const Environment& environment, LaunchArgument& a) {
   std::string text = raw;
+  if (text.find("${multiply:") != std::string::npos || text.find("${divide:") != std::string::npos) text.clear();
   std::smatch match;
   while (std::regex_search(text, match, std::regex("\\$\\{([A-Za-z_][A-Za-z_0-9]*)(:-([^}]*))?\\}"))) {
     const auto it = environment.find(match[1]);
@@ -155,7 +161,7 @@ void take_value(LaunchArguments& out, std::string name, const YamlValue& value, 
 void take_section(LaunchArguments& out, const YamlValue* section, const Environment& environment) {
   if (!section) return;
   for (const YamlValue::Entry& e : section->entries)
-    if (e.key != "_target_") take_value(out, e.key, *e.value, e.place.line, environment);
+    if (e.key != "_target_" && e.key != "name") take_value(out, e.key, *e.value, e.place.line, environment);
 }
 
 const YamlValue* child(const YamlValue& parent, const char* key) {

@@ -1,12 +1,15 @@
 // Source: POSIX shell command language; see shell_expand.h.
 #include "tools/import/shell_expand.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <optional>
 
 namespace k3sim::shell {
 namespace {
+
+const std::string kMarkBegin = "\x01", kMarkEnd = "\x02";
 
 bool name_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -137,7 +140,7 @@ class Expander {
       dollar();
     } else if (c == '`') {
       const std::size_t end = raw_.find('`', at_ + 1);
-      unknown("command substitution");
+      unknown("command-substitution");
       at_ = end == std::string::npos ? raw_.size() : end + 1;
     } else {
       append(std::string(1, c));
@@ -152,7 +155,7 @@ class Expander {
       value.empty() ? unknown("arithmetic") : append(value);
     } else if (raw_.compare(at_, 2, "$(") == 0) {
       balanced(at_ + 1);
-      unknown("command substitution");
+      unknown("command-substitution");
     } else if (raw_.compare(at_, 2, "${") == 0) {
       const std::size_t end = closing_brace(at_ + 2);
       const std::string inside = raw_.substr(at_ + 2, end - at_ - 2);
@@ -212,17 +215,14 @@ class Expander {
   }
 
   void substitute(const std::string& raw) {
-    for (const ShellWord& w : expand(quoted_ ? "\"" + raw + "\"" : raw, line_, variables_)) {
-      append(w.text);
-      for (const std::string& u : w.unknown) unknown(u);
-    }
+    for (const ShellWord& w : expand(quoted_ ? "\"" + raw + "\"" : raw, line_, variables_)) append(w.text);
   }
 
   void append_array(const std::vector<std::string>& elements) {
     for (std::size_t i = 0; i < elements.size(); ++i) {
       if (i > 0) finish_word();
       started_ = true;
-      append(elements[i]);
+      append_value(elements[i]);
     }
   }
 
@@ -242,7 +242,7 @@ class Expander {
     started_ = started_ || !text.empty();
   }
   void unknown(const std::string& name) {
-    current_.unknown.push_back(name);
+    current_.text += kMarkBegin + name + kMarkEnd;
     started_ = true;
   }
   void finish_word() {
@@ -271,6 +271,14 @@ std::string arithmetic(const std::string& expression, const Variables& variables
     if (c != '$' && c != '{' && c != '}') plain += c;
   const std::optional<std::int64_t> value = Calculator(plain, variables).run();
   return value ? std::to_string(*value) : std::string();
+}
+
+void take_marks(ShellWord& word) {
+  for (std::size_t at = word.text.find(kMarkBegin); at != std::string::npos; at = word.text.find(kMarkBegin)) {
+    const std::size_t end = std::min(word.text.find(kMarkEnd, at), word.text.size() - 1);
+    word.unknown.push_back(word.text.substr(at + 1, end - at - 1));
+    word.text.erase(at, end - at + 1);
+  }
 }
 
 std::vector<ShellWord> expand(const std::string& raw, int line, const Variables& variables) {

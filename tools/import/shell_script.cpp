@@ -23,6 +23,7 @@ class Splitter {
 
   std::vector<std::vector<RawWord>> run() {
     while (at_ < text_.size()) step();
+    end_word();
     end_command();
     return std::move(commands_);
   }
@@ -167,13 +168,18 @@ class Runner {
     for (const std::vector<RawWord>& command : commands) one(command, 0);
     for (const auto& [name, value] : variables_) {
       std::vector<ShellWord>& words = script_.variables[name];
-      for (const std::string& element : value)
-        for (ShellWord& w : shell::expand(value.size() > 1 ? quote(element) : element, lines_[name], variables_))
-          words.push_back(std::move(w));
+      if (value.empty()) continue;
+      for (ShellWord& w : shell::expand("${" + name + "[@]}", lines_[name], variables_)) {
+        shell::take_marks(w);
+        words.push_back(std::move(w));
+      }
     }
     for (std::string& body : script_.documents) {
       std::string expanded;
-      for (const ShellWord& w : shell::expand("\"" + escape_quotes(body) + "\"", 0, variables_)) expanded += w.text;
+      for (ShellWord& w : shell::expand("\"" + escape_quotes(body) + "\"", 0, variables_)) {
+        shell::take_marks(w);
+        expanded += w.text;
+      }
       body = expanded;
     }
   }
@@ -185,11 +191,6 @@ class Runner {
     bool outside = false;  // the surroundings run
   };
 
-  static std::string quote(const std::string& text) {
-    std::string out = "'";
-    for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
-  }
   static std::string escape_quotes(const std::string& text) {
     std::string out;
     for (char c : text) out += c == '"' ? std::string("\\\"") : std::string(1, c);
@@ -241,7 +242,10 @@ class Runner {
     }
     std::vector<ShellWord> words;
     for (; i < command.size(); ++i)
-      for (ShellWord& w : shell::expand(command[i].text, command[i].line, variables_)) words.push_back(std::move(w));
+      for (ShellWord& w : shell::expand(command[i].text, command[i].line, variables_)) {
+        shell::take_marks(w);
+        words.push_back(std::move(w));
+      }
     if (!words.empty()) script_.commands.push_back(std::move(words));
   }
 
@@ -260,7 +264,7 @@ class Runner {
     } else {
       std::string text;
       for (const ShellWord& w : shell::expand(word.substr(value_at), command[at].line, variables_))
-        text += (text.empty() ? "" : " ") + w.text + (w.unknown.empty() ? "" : "${" + w.unknown.front() + "}");
+        text += (text.empty() ? "" : " ") + w.text;
       value.push_back(text);
     }
     lines_[name] = command[at].line;
@@ -281,7 +285,8 @@ class Runner {
     for (std::size_t i = from; i < command.size(); ++i) {
       const std::string& raw = command[i].text;
       if (raw == "[" || raw == "[[" || raw == "]" || raw == "]]" || raw == "then") continue;
-      const std::vector<ShellWord> words = shell::expand("\"" + strip_quotes(raw) + "\"", 0, variables_);
+      std::vector<ShellWord> words = shell::expand("\"" + strip_quotes(raw) + "\"", 0, variables_);
+      if (!words.empty()) shell::take_marks(words.front());
       t.push_back(words.empty() ? "" : words.front().text);
     }
     if (!t.empty() && t[0] == "!") return !evaluate({t.begin() + 1, t.end()});

@@ -95,7 +95,8 @@ class TitanReader {
   void cluster() {
     std::optional<std::int64_t> nodes;
     const std::int64_t shard =
-        integer("parallelism.data_parallel_shard_degree", integer("training.data_parallel_shard_degree", -1));
+        integer("parallelism.data_parallel_shard_degree",
+                integer("training.data_parallel_shard_degree", integer("training.data_parallel_degree", -1)));
     const std::int64_t replicate = integer("parallelism.data_parallel_replicate_degree", 1);
     const ParallelConfig& p = out_.scenario.parallel;
     std::int64_t gpus = 0;
