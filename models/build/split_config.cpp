@@ -1,6 +1,9 @@
 // Scenario -> per-rank sizes of the layer programs. Source: program.h (SplitConfig).
 #include "models/build/split_config.h"
 
+#include <algorithm>
+
+#include "models/transformer/context_parallel.h"
 #include "sim/base/error.h"
 #include "sim/base/suggest.h"
 
@@ -31,7 +34,22 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   c.capacity_factor = s.moe.capacity_factor;
   c.flash_attention = software.flash_attention;
   c.dropout = software.dropout;
+  c.torch_loss = software.torch_loss;
   c.dispatcher = s.moe.dispatcher;
+  c.cp_method = s.parallel.cp_method;
+  c.kda_segments = s.parallel.kda_segments;
+  const bool recurrent = std::any_of(s.model.layers.begin(), s.model.layers.end(), [](const LayerSpec& l) {
+    return l.attention.kind == AttentionKind::kda;
+  });
+  c.cp_contiguous = s.parallel.cp_slices == "contiguous" || (s.parallel.cp_slices == "auto" && recurrent);
+  const std::vector<std::int64_t>& documents = s.batch.documents;
+  const std::vector<std::int64_t> whole{s.batch.sequence};
+  if (!documents.empty()) {
+    c.documents = static_cast<std::int64_t>(documents.size());
+    c.longest_document = *std::max_element(documents.begin(), documents.end());
+  }
+  if (!documents.empty() || (c.cp > 1 && c.cp_contiguous))
+    c.attended = attended_keys(documents.empty() ? whole : documents, c.cp, c.cp == 1 || c.cp_contiguous);
   c.attnres_saved = s.attnres.mixes == "saved";
   return c;
 }

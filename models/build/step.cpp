@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "models/transformer/context_parallel.h"
 #include "sim/base/error.h"
 #include "sim/base/fingerprint.h"
 
@@ -91,7 +92,11 @@ void summarize_rates(StepSummary& s, const StepPlan& plan, const Machine& machin
   s.tokens_per_s_per_gpu = tokens / step / gpus;
   ModelSpec counted = sc.model;
   if (!sc.mtp) counted.mtp_layers = 0;
-  const double flops = 3.0 * model_flops_per_token(counted, sc.batch.sequence).value() * tokens;
+  // Tokens of packed documents see their own document only.
+  const std::int64_t attended = sc.batch.documents.empty()
+                                    ? sc.batch.sequence
+                                    : static_cast<std::int64_t>(mean_document(sc.batch.documents));
+  const double flops = 3.0 * model_flops_per_token(counted, attended).value() * tokens;
   s.model_tflops_per_gpu = flops / step / gpus / kTera;
   const Dtype d = plan.split.linear_dtype;
   const double peak = (is_fp8(d) ? machine.gpu.fp8_dense : machine.gpu.bf16_dense).value();
@@ -154,7 +159,7 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
   out.ranks = break_down(graph, times);
   s.mean = mean_of(out.ranks);
   s.bubble_pct = 100.0 * s.mean.bubble.seconds() / s.step.seconds();
-  out.memory = memory_per_rank(plan, machine);
+  out.memory = memory_per_rank(plan, machine, options.memory);
   summarize_memory(s, out.memory, scenario.cluster.memory_override.value_or(machine.gpu.usable_memory));
   summarize_rates(s, plan, machine, audit);
   if (options.keep_graph) {

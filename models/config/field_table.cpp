@@ -71,8 +71,15 @@ Fields parallel_fields() {
       {"parallel.order", K3SIM_AT(parallel.order), "rank order, fastest first: tp, cp, ep, dp, pp joined by '-'"},
       {"parallel.stage_layers", K3SIM_AT(parallel.stage_layers),
        "decoder layers of each of the pp x vpp model chunks; absent: as even as possible", 0},
+      {"parallel.vocabulary_stages", K3SIM_AT(parallel.vocabulary_stages),
+       "embedding and output tables are split over the pipeline stages (in memory; their time stays on the end stages)"},
       words("parallel.cp_method", K3SIM_AT(parallel.cp_method), "context-parallel attention",
-            {"auto", "ring", "all_gather", "all_to_all", "kcp"}),
+            {"auto", "ring", "all_gather", "all_to_all", "kcp", "kcp_scan"}),
+      words("parallel.cp_slices", K3SIM_AT(parallel.cp_slices),
+            "slices of a sequence on the context-parallel ranks; auto: contiguous with KDA, else zigzag",
+            {"auto", "contiguous", "zigzag"}),
+      {"parallel.kda_segments", K3SIM_AT(parallel.kda_segments),
+       "pieces of the KDA core's serial chains inside one GPU; auto: as many as pay", 1, 4096, "", "auto"},
   };
 }
 

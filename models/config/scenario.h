@@ -32,7 +32,10 @@ struct ParallelConfig {
   bool sequence_parallel = true;       // with tp > 1
   std::string order = "tp-cp-ep-dp-pp";
   std::vector<int> stage_layers;       // decoder layers of each of the pp*vpp model chunks; empty = as even as possible
-  std::string cp_method = "auto";      // auto | ring | all_gather | all_to_all | kcp
+  bool vocabulary_stages = false;      // embedding and output tables are split over the pipeline stages
+  std::string cp_method = "auto";      // auto | ring | all_gather | all_to_all | kcp | kcp_scan
+  std::string cp_slices = "auto";      // auto | contiguous | zigzag; auto: contiguous when the model has KDA
+  int kda_segments = 1;                // pieces of the KDA core's serial chains inside one GPU; 0 = as many as pay
 };
 
 struct BatchConfig {

@@ -6,10 +6,12 @@
 // raw gate 256, beta 4, Aqk and Akk 256; in all 1,292 B. Backward scratch: dq, dk, dg twice in FP32, cumulative gate,
 // w, u, decayed q and k, v_new, h and dh, two FP32 dA, dv = 52 d B (6,656).
 // Context parallelism (KCP): conv tails of 3 tokens, a pre-pass that reduces the slice to (state, transition), one FP32
-// all-gather of heads x d x 2d values per rank (12.58 MB for K3), a merge; the same again in backward.
+// all-gather of heads x d x 2d values per rank (12.58 MB for K3), a merge; the same again in backward. Other exchanges:
+// context_parallel.h.
 // Source: k3-facts sections 1.2, 2.6, 4.1, 4.2, 4.7; FLA fla/ops/kda, fla/ops/cp.
 #include <algorithm>
 
+#include "models/transformer/context_parallel.h"
 #include "models/transformer/parts.h"
 
 namespace k3sim {
@@ -19,26 +21,70 @@ constexpr std::int64_t kChunk = 64;
 constexpr std::int64_t kBackwardScratchPerDim = 52;  // bytes per token, head and head dimension
 constexpr std::int64_t kForwardScratchPerDim = 18;   // w, u, decayed q and k, v_new (10), h (4), cumulative gate (4)
 
-// Extra FLOPs of the pre-pass per token and head: state 4 d^2, transition 2 d^2 + 2 d^3 / C.
-Kernel prepass_kernel(const char* name, Pass pass, std::int64_t tokens, std::int64_t heads, std::int64_t d) {
-  Kernel k = kda_kernel(name, pass, 1, tokens, heads, d);
+// The pre-pass walks the last local document only: nothing before it can go on on the next rank. It has
+// 6 d^2 + 2 d^3 / C FLOPs per token and head (state 4 d^2, transition the rest) and is as serial as the core.
+Kernel prepass_kernel(const char* name, Pass pass, std::int64_t chains, std::int64_t tokens, std::int64_t heads,
+                      std::int64_t d) {
+  const auto walked = static_cast<std::int64_t>(kPrepassShare * static_cast<double>(tokens));
+  Kernel k = kda_kernel(name, pass, chains, std::max<std::int64_t>(1, walked), heads, d);
   const double dim = static_cast<double>(d), chunk = static_cast<double>(kChunk);
-  k.flops = Flops(static_cast<double>(tokens * heads) * (6 * dim * dim + 2 * dim * dim * dim / chunk));
-  k.bytes = Bytes(tokens * heads * d * 2 * 3);
+  k.flops = Flops(static_cast<double>(chains * tokens * heads) * (6 * dim * dim + 2 * dim * dim * dim / chunk));
+  k.bytes = Bytes(chains * tokens * heads * d * 2 * 3);
   return k;
+}
+
+// Pieces of the sequence on one rank: contiguous slices are one piece, zigzag slices two.
+std::int64_t pieces(const SplitConfig& split) {
+  return split.cp > 1 && !split.cp_contiguous ? 2 : 1;
 }
 
 std::vector<Step> state_exchange(const LayerContext& ctx, Pass pass, std::int64_t heads, std::int64_t d) {
   const bool forward = pass == Pass::forward;
+  const int ranks = ctx.split.cp;
+  const Bytes received = kcp_received(kda_exchange(ctx.split), ranks, heads, d) * pieces(ctx.split);
   CommOp gather;
   gather.kind = CommKind::all_gather;
   gather.group = GroupKind::cp;
-  gather.bytes = Bytes(ctx.split.cp * heads * d * 2 * d * 4);
+  gather.bytes = Bytes(received.count() / (ranks - 1) * ranks);  // as a collective counts its buffer
   const Bytes merge_traffic = gather.bytes + Bytes(heads * d * d * 4);
+  const std::int64_t longest = ctx.split.longest_document > 0 ? ctx.split.longest_document : ctx.split.sequence;
+  const std::int64_t walked = std::min(ctx.tokens() / std::max<std::int64_t>(1, ctx.split.micro_batch), longest);
   return {
-      compute_step(prepass_kernel(forward ? "kcp_prepass" : "kcp_prepass_grad", pass, ctx.tokens(), heads, d)),
+      compute_step(prepass_kernel(forward ? "kcp_prepass" : "kcp_prepass_grad", pass, ctx.split.micro_batch, walked,
+                                  heads, d)),
       comm_step(forward ? "kcp_state_gather" : "kcp_state_grad_gather", Lane::cp_comm, gather),
       compute_step(memory_kernel(forward ? "kcp_merge" : "kcp_merge_grad", pass, MemoryClass::copy, merge_traffic))};
+}
+
+// Rows for heads: q, k, v, decay and output of every token, to and from the rank that has the head.
+std::vector<Step> head_exchange(const LayerContext& ctx, const AttentionSpec& a, std::int64_t heads, bool in) {
+  CommOp op;
+  op.kind = CommKind::all_to_all;
+  op.group = GroupKind::cp;
+  op.bytes = tensor_bytes(ctx.tokens(), heads * (in ? 3 * a.qk_dim + a.v_dim : a.v_dim));
+  return {comm_step(in ? "kda_heads_in" : "kda_heads_out", Lane::cp_comm, op)};
+}
+
+// The core over `chains` sequences of `tokens`, each cut into segments when few heads leave the GPU empty.
+std::vector<Step> core_steps(const LayerContext& ctx, Pass pass, std::int64_t chains, std::int64_t tokens,
+                             std::int64_t heads, std::int64_t d) {
+  std::int64_t segments = ctx.split.kda_segments == 0 ? kda_segments(chains * heads) : ctx.split.kda_segments;
+  segments = std::clamp<std::int64_t>(segments, 1, std::max<std::int64_t>(1, tokens / kChunk));
+  std::vector<Step> out;
+  const bool forward = pass == Pass::forward;
+  if (segments > 1) {
+    out.push_back(compute_step(prepass_kernel(forward ? "kda_segment_prepass" : "kda_segment_prepass_grad", pass,
+                                              chains * segments, tokens / segments, heads, d)));
+    const Bytes states = kcp_state_bytes(heads, d) * (chains * segments);
+    out.push_back(compute_step(memory_kernel("kda_segment_merge", pass, MemoryClass::copy, states * 2)));
+  }
+  out.push_back(compute_step(kda_kernel("kda_core", pass, chains * segments, tokens / segments, heads, d)));
+  out.back().kernel.launches = forward ? 6 : 11;
+  return out;
+}
+
+void append(std::vector<Step>& to, const std::vector<Step>& steps) {
+  to.insert(to.end(), steps.begin(), steps.end());
 }
 
 // Depth-wise causal convolution with SiLU of one of q, k, v.
@@ -77,14 +123,24 @@ Node chunked_core(LayerContext& ctx, const AttentionSpec& a, const CoreInputs& i
   op.inputs = {in.q, in.k, in.v, in.decay, in.beta};
   op.output = tensor_bytes(t, heads * a.v_dim);
   op.output_stays = true;
-  if (ctx.split.cp > 1) {
-    op.forward = state_exchange(ctx, Pass::forward, heads, d);
-    op.backward = state_exchange(ctx, Pass::input_grad, heads, d);
+  const std::int64_t ranks = ctx.split.cp;
+  if (ranks > 1 && kda_exchange(ctx.split) == KdaExchange::head_all_to_all) {
+    const std::int64_t own = per_rank(heads, static_cast<int>(ranks)), chains = b * ctx.split.documents;
+    for (Pass pass : {Pass::forward, Pass::input_grad}) {
+      std::vector<Step>& steps = pass == Pass::forward ? op.forward : op.backward;
+      append(steps, head_exchange(ctx, a, heads, pass == Pass::forward));
+      append(steps, core_steps(ctx, pass, chains, t * ranks / chains, own, d));
+      append(steps, head_exchange(ctx, a, heads, pass != Pass::forward));
+    }
+  } else {
+    const std::int64_t chains = b * std::max(pieces(ctx.split), ctx.split.documents / ranks);
+    if (ranks > 1) {
+      op.forward = state_exchange(ctx, Pass::forward, heads, d);
+      op.backward = state_exchange(ctx, Pass::input_grad, heads, d);
+    }
+    append(op.forward, core_steps(ctx, Pass::forward, chains, t / chains, heads, d));
+    append(op.backward, core_steps(ctx, Pass::input_grad, chains, t / chains, heads, d));
   }
-  op.forward.push_back(compute_step(kda_kernel("kda_core", Pass::forward, b, t / b, heads, d)));
-  op.backward.push_back(compute_step(kda_kernel("kda_core", Pass::input_grad, b, t / b, heads, d)));
-  op.forward.back().kernel.launches = 6;
-  op.backward.back().kernel.launches = 11;
   op.forward_scratch = Bytes(t * heads * d * kForwardScratchPerDim);
   // The gradients of q, k, v and g appear after the peak, from the scratch's own FP32 tensors.
   op.gradient_scratch = Bytes(t * heads * d * (kBackwardScratchPerDim - 8));

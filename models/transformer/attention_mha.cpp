@@ -8,6 +8,7 @@
 // core/transformer/{attention,dot_product_attention}.py.
 #include <algorithm>
 
+#include "models/transformer/context_parallel.h"
 #include "models/transformer/parts.h"
 
 namespace k3sim {
@@ -64,11 +65,11 @@ Node materialised_core(LayerContext& ctx, const AttentionSpec& a, const std::vec
 
 // Keys and values of the other context-parallel ranks pass by while the core works; backward carries them again with
 // their gradients.
-Step ring_step(const AttentionShape& shape, Pass pass) {
+Step ring_step(const AttentionShape& shape, std::int64_t keys, Pass pass) {
   CommOp ring;
   ring.kind = CommKind::ring_exchange;
   ring.group = GroupKind::cp;
-  ring.bytes = tensor_bytes(shape.batch * shape.seq_k, shape.kv_heads * (shape.dim_qk + shape.dim_v)) *
+  ring.bytes = tensor_bytes(shape.batch * keys, shape.kv_heads * (shape.dim_qk + shape.dim_v)) *
                (pass == Pass::forward ? 1 : 2);
   Step step = comm_step(pass == Pass::forward ? "cp_ring_kv" : "cp_ring_kv_grad", Lane::cp_comm, ring);
   step.detached = true;
@@ -102,17 +103,42 @@ Node softmax_core(LayerContext& ctx, const AttentionSpec& a, const std::vector<N
   shape.dim_qk = a.qk_dim;
   shape.dim_v = a.v_dim;
   shape.window = a.window;
+  const std::int64_t keys = shape.seq_k;
+  // Packed documents and uneven slices change how many keys the busiest rank's queries see.
+  if (ctx.split.attended > 0 && a.window == 0) shape.seq_k = ctx.split.attended;
+  const bool mla = a.kind == AttentionKind::mla, split = ctx.split.cp > 1;
+  const bool by_heads = split && mla && mla_exchange(ctx.split) == MlaExchange::head_all_to_all;
+  if (by_heads) {  // whole sequence, own heads: even work
+    shape.heads = shape.kv_heads = per_rank(heads, ctx.split.cp);
+    shape.seq_q = keys;
+    shape.seq_k = std::min(keys, ctx.split.longest_document > 0 ? ctx.split.longest_document : keys);
+  }
   Operation op;
   op.module = Module::core_attention;
   op.inputs = qkv;
   op.output = tensor_bytes(ctx.tokens(), heads * a.v_dim);
   op.output_stays = true;
-  if (ctx.split.cp > 1 && a.kind == AttentionKind::mha) {
-    op.forward = {ring_step(shape, Pass::forward)};
-    op.backward = {ring_step(shape, Pass::input_grad)};
+  if (split && (!mla || mla_exchange(ctx.split) == MlaExchange::ring)) {
+    op.forward = {ring_step(shape, keys, Pass::forward)};
+    op.backward = {ring_step(shape, keys, Pass::input_grad)};
+  }
+  const auto rows_for_heads = [&](const char* name, std::int64_t width) {
+    CommOp exchange;
+    exchange.kind = CommKind::all_to_all;
+    exchange.group = GroupKind::cp;
+    exchange.bytes = tensor_bytes(ctx.tokens(), heads * width);
+    return comm_step(name, Lane::cp_comm, exchange);
+  };
+  if (by_heads) {
+    op.forward.push_back(rows_for_heads("mla_heads_in", 2 * a.qk_dim + a.v_dim));
+    op.backward.push_back(rows_for_heads("mla_heads_grad_in", a.v_dim));
   }
   op.forward.push_back(compute_step(attention_kernel("attention", Pass::forward, shape)));
   op.backward.push_back(compute_step(attention_kernel("attention", Pass::input_grad, shape)));
+  if (by_heads) {
+    op.forward.push_back(rows_for_heads("mla_heads_out", a.v_dim));
+    op.backward.push_back(rows_for_heads("mla_heads_grad_out", 2 * a.qk_dim + a.v_dim));
+  }
   // FP32 accumulator of the query gradient and the row sums of output x output gradient.
   op.gradient_scratch = tensor_bytes(ctx.tokens(), heads * (a.qk_dim + 1), 4);
   const Node core = ctx.graph.add(std::move(op));

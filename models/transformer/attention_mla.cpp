@@ -4,9 +4,10 @@
 //
 // Tensor parallelism: the down projections are replicated and run on the sequence shard; their narrow results are
 // gathered. Context parallelism: the compressed latents (576 values per token in K3) are gathered and every rank
-// expands all of them.
+// expands all of them; other exchanges in context_parallel.h.
 // Source: k3-facts sections 1.2, 1.5, 2.7; DeepSeek-V3 report (arXiv:2412.19437) section 2.1.1; measured K3 module
 // (the value is a view of the expanded kv tensor in an eager stack, so that whole tensor is kept).
+#include "models/transformer/context_parallel.h"
 #include "models/transformer/parts.h"
 
 namespace k3sim {
@@ -61,7 +62,7 @@ Node query(LayerContext& ctx, const AttentionSpec& a, Node normed, const Sizes& 
 }
 
 Node gather_latents(LayerContext& ctx, Node latent, std::int64_t width) {
-  if (ctx.split.cp == 1) return latent;
+  if (ctx.split.cp == 1 || mla_exchange(ctx.split) != MlaExchange::latent) return latent;
   CommOp gather;
   gather.kind = CommKind::all_gather;
   gather.group = GroupKind::cp;
@@ -78,9 +79,34 @@ Node gather_latents(LayerContext& ctx, Node latent, std::int64_t width) {
                         .backward = scatter});
 }
 
+// Rows whose keys and values this rank expands: all of them from gathered latents, else its own.
+std::int64_t expanded_rows(const LayerContext& ctx) {
+  return ctx.split.cp > 1 && mla_exchange(ctx.split) == MlaExchange::latent ? ctx.tokens() * ctx.split.cp
+                                                                            : ctx.tokens();
+}
+
+// Expanded keys and values of all ranks; one gather moves both (heads x (qk + v) values per token).
+Node gather_expanded(LayerContext& ctx, Node own, std::int64_t width, std::int64_t total_width) {
+  if (ctx.split.cp == 1 || mla_exchange(ctx.split) != MlaExchange::expanded) return own;
+  CommOp gather;
+  gather.kind = CommKind::all_gather;
+  gather.group = GroupKind::cp;
+  gather.bytes = tensor_bytes(ctx.tokens() * ctx.split.cp, total_width);
+  CommOp scatter = gather;
+  scatter.kind = CommKind::reduce_scatter;
+  return exchange(ctx, {.forward_name = "cp_gather_kv",
+                        .backward_name = "cp_scatter_kv_grad",
+                        .lane = Lane::cp_comm,
+                        .module = Module::mla_up_proj,
+                        .input = own,
+                        .output = tensor_bytes(ctx.tokens() * ctx.split.cp, width),
+                        .forward = gather,
+                        .backward = scatter});
+}
+
 // Assembles keys (and rotates the shared slice of queries and keys when the model does).
 Node assemble_key(LayerContext& ctx, const AttentionSpec& a, const Sizes& s, const std::vector<Node>& inputs) {
-  const std::int64_t rows = ctx.tokens() * ctx.split.cp;
+  const std::int64_t rows = expanded_rows(ctx);
   const double rotated = a.rotary ? static_cast<double>(ctx.tokens() * (s.heads + 1) * a.rope_dim) : 0;
   const double eager = ctx.eager() ? 20.0 : 4.0;
   const auto written = static_cast<double>(rows * s.key);
@@ -103,7 +129,7 @@ Node assemble_key(LayerContext& ctx, const AttentionSpec& a, const Sizes& s, con
 
 Node mla_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
   const Sizes s = sizes_of(ctx, a);
-  const std::int64_t shard = ctx.shard_tokens(), h = ctx.model.hidden, rows = ctx.tokens() * ctx.split.cp;
+  const std::int64_t shard = ctx.shard_tokens(), h = ctx.model.hidden, rows = expanded_rows(ctx);
   const std::int64_t compressed = a.kv_lora_rank + a.rope_dim;
   const Node q = query(ctx, a, normed, s);
   const Node down = linear(ctx, {.name = "kv_a_proj",
@@ -135,8 +161,8 @@ Node mla_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
                                      .module = Module::mla_up_proj,
                                      .inputs = {expanded},
                                      .output = tensor_bytes(rows, s.value)});
-  const Node key = assemble_key(ctx, a, s, {expanded});
-  const Node core = softmax_core(ctx, a, {q, key, value}, rows);
+  const Node key = gather_expanded(ctx, assemble_key(ctx, a, s, {expanded}), s.key, s.key + s.value);
+  const Node core = softmax_core(ctx, a, {q, key, value}, ctx.tokens() * ctx.split.cp);
   ctx.graph.keep(q, core, "attn.q");
   ctx.graph.keep(key, core, "attn.k");
   if (ctx.eager())

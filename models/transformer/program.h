@@ -89,7 +89,14 @@ struct SplitConfig {
   double capacity_factor = 0;    // > 0: token dropping with padded capacity; 0: dropless
   bool flash_attention = true;   // false: scores materialised (Megatron 2021/22 style)
   bool dropout = false;          // attention/hidden dropout masks and kernels (GPT-era stacks)
+  bool torch_loss = false;       // cross-entropy of plain PyTorch (loss_parallel under tp): more FP32 copies of logits
   std::string dispatcher = "alltoall";  // alltoall | allgather | deepep | moonep ...
+  std::string cp_method = "auto";   // context_parallel.h says what it means for each kind of attention
+  bool cp_contiguous = false;       // slices in sequence order (KDA needs them) instead of zigzag
+  std::int64_t attended = 0;        // keys of the busiest rank's queries (attended_keys); 0: the whole sequence, balanced
+  std::int64_t documents = 1;       // packed into one sequence
+  std::int64_t longest_document = 0;  // 0: the sequence
+  int kda_segments = 1;             // pieces of every serial chain of the KDA core inside one GPU; 0: as many as pay
   bool attnres_saved = false;    // AttnRes mixes are kept for backward instead of being mixed again
   std::int64_t expert_rows = 0;  // rows this rank's experts compute; 0: balanced tokens * topk
   double expert_row_ratio = 1.0; // busiest rank's rows over the balanced number (routing skew), when expert_rows is 0
