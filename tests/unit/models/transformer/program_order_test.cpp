@@ -100,6 +100,7 @@ TEST_CASE("context parallelism: KDA exchanges 12.58 MB of state per rank whateve
   for (std::int64_t tokens : {2048, 8192}) {
     SplitConfig split;
     split.cp = 8;
+    split.cp_contiguous = true;
     split.tokens = tokens;
     split.sequence = tokens * split.cp;
     const LayerProgram p = layer_program(m, 1, split);
