@@ -98,14 +98,15 @@ class Mapper {
     k.vpp = std::max(1, p.vpp.value_or(1));
     k.cp = p.cp.value_or(1);
     k.ep = p.ep.value_or(1);
-    // Megatron without expert tensor parallelism stated splits experts over tp when tp x ep is laid out together.
-    k.etp = p.etp.value_or(1);
+    // Expert tensor parallelism equals tensor parallelism unless a source says otherwise (Megatron's default).
+    k.etp = p.etp.value_or(c_.model.experts > 0 ? k.tp : 1);
     if (k.pp == 1) k.vpp = 1;
     if (!p.tp || !p.pp) assume("tp or pp not stated: 1");
     const int model_parallel = k.tp * k.pp * k.cp;
     if (c_.gpus % model_parallel != 0)
       return refuse(fmt::format("{} GPUs are not a multiple of tp x pp x cp = {}", c_.gpus, model_parallel));
     k.dp = c_.gpus / model_parallel;
+    if (!p.etp && k.tp * k.cp * k.dp % (k.ep * k.etp) != 0) k.etp = 1;
     if (k.tp * k.cp * k.dp % (k.ep * k.etp) != 0)
       return refuse(
           fmt::format("ep {} x etp {} does not divide the {} ranks of a stage", k.ep, k.etp, k.tp * k.cp * k.dp));
@@ -167,6 +168,12 @@ class Mapper {
     const std::string text = lower(c_.schedule);
     for (const Alias& a : kAliases)
       if (starts(text, a.text)) s_.schedule.name = a.name;
+    // Vocabulary parallelism splits both tables over the stages and keeps more micro-batches in flight: two with one
+    // synchronisation (vocab-1), three with two, half of the stages interlaced (arXiv:2411.05288, sections 4 and 5).
+    const std::string method = lower(c_.method);
+    s_.parallel.vocabulary_stages = starts(method, "vocab") || starts(method, "interlaced");
+    if (starts(method, "vocab")) s_.schedule.extra_warmup = starts(method, "vocab-2") ? 3 : 2;
+    if (starts(method, "interlaced")) s_.schedule.extra_warmup = s_.parallel.pp / 2;
     if (s_.parallel.vpp > 1 && s_.schedule.name == "1f1b") {
       s_.schedule.name = "interleaved";
       const std::int64_t m = s_.batch.global_sequences / s_.parallel.dp / s_.batch.micro_batch;
@@ -187,7 +194,8 @@ class Mapper {
     } else if (starts(r, "selective: ") || starts(r, "rmsnorm, mla up")) {
       a.policy = "none";
       modules(r);
-    } else if (c_.framework.rfind("torchtitan", 0) == 0 && (has(r, "selective (op level)") || has(r, "selective per-op"))) {
+    } else if (c_.framework.rfind("torchtitan", 0) == 0 &&
+               (has(r, "selective (op level)") || has(r, "selective per-op"))) {
       a.policy = "per_operator";
     } else if (has(r, "maxtext remat") || has(r, "paxml") || has(r, "selective (op level)") ||
                has(r, "selective per-op")) {
