@@ -1,6 +1,7 @@
 // The cost model of a profile: one ready curve per key, chosen per kernel; the roofline where there is none.
 // Outside the work (operations or bytes) that the curve's measurements span, the provenance is `boundary`; the forms
 // themselves hold their rates there. Source: engine-design section 14; curve_key.h (substitutes).
+#include <algorithm>
 #include <map>
 
 #include "models/cost/curve.h"
@@ -27,7 +28,7 @@ class ProfileCost final : public CostModel {
     if (found == curves_.end()) return roofline_.time(k);
     const CostCurve& facts = found->second.facts;
     KernelTime t;
-    t.time = Time::from_us(found->second.curve->microseconds(k));
+    t.time = Time::from_us(std::max(0.0, found->second.curve->microseconds(k) + further_launches(k, facts)));
     t.provenance = facts.provenance;
     if (choice.substitute) t.provenance = worst(t.provenance, Provenance::borrowed);
     if (!inside(k, facts)) t.provenance = worst(t.provenance, Provenance::boundary);
@@ -40,6 +41,14 @@ class ProfileCost final : public CostModel {
     std::unique_ptr<const Curve> curve;
     CostCurve facts;
   };
+
+  // Streaming work that several launches share: each one more starts up anew; no launch at all is a mere marker.
+  static double further_launches(const Kernel& k, const CostCurve& c) {
+    constexpr double kStartUp = 4.0;
+    if (k.family != KernelFamily::memory) return 0.0;
+    const double fixed = c.at("fixed_us");
+    return k.launches == 0 ? -fixed : (k.launches - 1) * std::min(fixed, kStartUp);
+  }
 
   // Small kernels are bound by the fixed time, so only the upper end and far smaller work count as outside.
   static bool inside(const Kernel& k, const CostCurve& c) {

@@ -16,6 +16,7 @@
 #include "tools/commands/output_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/commands/validate_collective.h"
+#include "tools/commands/validate_kernel.h"
 #include "tools/commands/validate_cross.h"
 #include "tools/report/html_page.h"
 #include "tools/validation/model_validation.h"
@@ -179,6 +180,7 @@ void write_report(const std::string& folder, const Rows& rows, const Rows& score
 int run(const Options& o, CommandContext& context) {
   if (o.cross_validate) return run_cross_validation(read_cases(o), threads_of(o), context);
   if (o.kind == "collective") return run_validate_collective(o.files, context);
+  if (o.kind == "kernel") return run_validate_kernel(o.files, context);
   const bool measured = o.kind == "stack" || o.kind == "step";
   const std::vector<Case> cases = measured ? std::vector<Case>() : read_cases(o);
   const std::vector<ValidationRow> all = measured ? measured_rows(o) : validate_cases(cases, threads_of(o));
