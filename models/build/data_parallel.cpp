@@ -33,7 +33,8 @@ Time DataParallel::reduce_one(std::int64_t parameters, GroupKind group) const {
 Time DataParallel::gather_one(std::int64_t parameters, GroupKind group) const {
   if (parameters == 0 || plan_.scenario.optimizer.zero == 0) return Time();
   const PrecisionConfig& p = plan_.scenario.precision;
-  const Bytes values = p.fp8_parameters ? Bytes(parameters) : parameters * plan_.scenario.optimizer.parameter_bytes;
+  const Bytes values = p.fp8_parameters ? Bytes(parameters)
+                                          : parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
   return plan_.comm->subgroup(Collective::all_gather, values, group, shard_ranks(group), true).time;
 }
 
@@ -57,6 +58,31 @@ Time DataParallel::elementwise(std::int64_t parameters) const {
   return machine_.cost->time(k).time + parameters * o.gradient_bytes / machine_.gpu.hbm;
 }
 
+// Shards cut through matrices: an owner fetches the parts of its matrices that other ranks hold, point to point and
+// chunk by chunk beside the iterations (or everybody gathers everything).
+Time DataParallel::matrix_fetch(std::int64_t dense, std::int64_t experts) const {
+  const OptimizerConfig& o = plan_.scenario.optimizer;
+  if (o.zero == 0) return Time();
+  const bool owned = o.muon_fetch == "owned";
+  const auto one = [&](std::int64_t parameters, GroupKind group) {
+    const int shards = shard_ranks(group);
+    if (shards <= 1 || parameters == 0) return Time();
+    const Bytes all = parameters * o.gradient_bytes;
+    if (!owned) return plan_.comm->subgroup(Collective::all_gather, all, group, shards, true).time;
+    return plan_.comm->pipeline_hop(Bytes(all.count() / shards / shards * (shards - 1))).time;
+  };
+  return one(dense, GroupKind::dp) + one(experts, GroupKind::expert_dp);
+}
+
+// States in host memory come up and go back while the update runs; CPU gradient shards come up with them.
+Time DataParallel::host_states(std::int64_t own) const {
+  const OptimizerConfig& o = plan_.scenario.optimizer;
+  Bytes moved;
+  if (o.states == "cpu") moved += own * o.state_bytes;
+  if (o.gradient_shards == "cpu") moved += own * o.gradient_bytes;
+  return moved > Bytes(0) ? moved / machine_.gpu.host_link : Time();
+}
+
 Time DataParallel::optimizer(const std::vector<const Chunk*>& chunks) const {
   const OptimizerConfig& o = plan_.scenario.optimizer;
   if (o.name == "none") return Time();
@@ -71,8 +97,8 @@ Time DataParallel::optimizer(const std::vector<const Chunk*>& chunks) const {
   if (own == 0) return Time();
   Time t = elementwise(own);
   if (o.name == "muon" || o.name == "muon_per_head")
-    t += muon_time(plan_, machine_, chunks, dense_shards, expert_shards);
-  return t;
+    t = std::max(t + muon_time(plan_, machine_, chunks, dense_shards, expert_shards), matrix_fetch(dense, experts));
+  return std::max(t, host_states(own));
 }
 
 Time DataParallel::norm_all_reduce() const {

@@ -8,6 +8,7 @@
 // the dp x cp group, routed experts the expert-dp group: the two differ (k3-facts; product requirement "expert-DP is
 // not DP"). AdamW moves parameter_bytes + gradient_bytes + 2 x state_bytes per parameter (hardware notes 5.6).
 // Muon: five Newton-Schulz iterations, 5 (4 m^2 n + 2 m^3) FLOPs per m x n matrix (m <= n), k3-facts 2.10.
+// States or gradient shards in host memory cross PCIe once in each direction during the update.
 // Source: Rajbhandari et al. 2020 (ZeRO); hardware notes 3.2, 5.6.
 #pragma once
 
@@ -34,6 +35,8 @@ class DataParallel {
   Time over_group(Collective kind, Bytes bytes, GroupKind group) const;
   Time reduce_one(std::int64_t parameters, GroupKind group) const;
   Time gather_one(std::int64_t parameters, GroupKind group) const;
+  Time matrix_fetch(std::int64_t dense, std::int64_t experts) const;
+  Time host_states(std::int64_t own) const;
   Time elementwise(std::int64_t parameters) const;
 
   const StepPlan& plan_;

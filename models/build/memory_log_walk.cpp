@@ -1,5 +1,6 @@
 // See memory_log_walk.h.
 // Source: Megatron-LM core/pipeline_parallel/schedules.py; PyTorch FSDP2; zero-bubble weight-gradient store.
+#include "models/build/attnres_flow.h"
 #include "models/build/memory_log_walk.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ struct Flight {
 class Walk {
  public:
   Walk(const StepPlan& plan, const SoftwareProfile& software, int rank, const MemoryWalkOptions& options, MemorySink& sink)
-      : plan_(plan), options_(options), sink_(sink), states_(plan, software, rank, sink), rank_(rank) {
+      : plan_(plan), boundaries_(stage_boundaries(plan)), options_(options), sink_(sink), states_(plan, software, rank, sink), rank_(rank) {
     const RoutingConfig& r = plan.scenario.moe.routing;
     const MoeEffects& e = plan.layers->moe();
     if (e.present && e.dynamic_shapes && r.skew_sigma > 0)
@@ -93,8 +94,8 @@ class Walk {
     const Chunk& c = chunk(a.stage);
     if (plan_.schedule.is_first(a.stage) || c.parts.empty()) return {};
     const Bytes row = c.parts.front().timed->memory->tensors[kLayerInput].bytes;
-    const Bytes all = chunk(a.stage - 1).boundary;
-    if (all > row) f.bank = sink_.alloc(all - row, MemoryCategory::activations, place(a, 0, "block_rows"));
+    const Bytes rows = boundaries_.held_rows[static_cast<std::size_t>(a.stage)];
+    if (rows > Bytes(0)) f.bank = sink_.alloc(rows, MemoryCategory::activations, place(a, 0, "block_rows"));
     if (here(a.stage - 1)) {
       const auto it = outputs_.find({a.stage - 1, a.microbatch});
       if (it != outputs_.end()) {
@@ -191,6 +192,7 @@ class Walk {
   }
 
   const StepPlan& plan_;
+  StageBoundaries boundaries_;
   const MemoryWalkOptions& options_;
   MemorySink& sink_;
   RankStates states_;

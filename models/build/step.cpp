@@ -108,7 +108,8 @@ void summarize_rates(StepSummary& s, const StepPlan& plan, const Machine& machin
   s.cost_usd_per_step = price * gpus * step / 3600.0;
 }
 
-void summarize_memory(StepSummary& s, const std::vector<RankMemory>& memory, Bytes capacity) {
+void summarize_memory(StepSummary& s, const std::vector<RankMemory>& memory, Bytes capacity, Bytes host,
+                      std::int64_t gpus_per_node) {
   s.capacity = capacity;
   for (const RankMemory& m : memory) {
     if (m.reserved + m.outside > s.peak_reserved) {
@@ -118,7 +119,12 @@ void summarize_memory(StepSummary& s, const std::vector<RankMemory>& memory, Byt
     s.peak_allocated = std::max(s.peak_allocated, m.allocated);
     s.short_by = std::max(s.short_by, m.short_by);
   }
-  s.fits = s.short_by == Bytes(0);
+  for (const RankMemory& m : memory)
+    s.host_peak = std::max(s.host_peak, (m.host_activations + m.states.host_optimizer + m.states.host_gradients) *
+                                            gpus_per_node);
+  s.host_capacity = host;
+  if (host > Bytes(0) && s.host_peak > host) s.host_short_by = s.host_peak - host;
+  s.fits = s.short_by == Bytes(0) && s.host_short_by == Bytes(0);
 }
 
 std::vector<std::string> folded_dimensions(const StepPlan& plan, const StepGraphOptions& options) {
@@ -160,7 +166,8 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
   s.mean = mean_of(out.ranks);
   s.bubble_pct = 100.0 * s.mean.bubble.seconds() / s.step.seconds();
   out.memory = memory_per_rank(plan, machine, options.memory);
-  summarize_memory(s, out.memory, scenario.cluster.memory_override.value_or(machine.gpu.usable_memory));
+  summarize_memory(s, out.memory, scenario.cluster.memory_override.value_or(machine.gpu.usable_memory),
+                   machine.host.memory, scenario.cluster.gpus_per_node);
   summarize_rates(s, plan, machine, audit);
   if (options.keep_graph) {
     out.plan = std::move(plan);

@@ -31,6 +31,7 @@ struct StepSummary {
   double bubble_pct = 0, assumed_pct = 0;  // share of the step that rests on assumed or datasheet costs
   RankBreakdown mean;                      // mean over pipeline ranks
   Bytes peak_allocated, peak_reserved, capacity, short_by;
+  Bytes host_peak, host_capacity, host_short_by;  // of the fullest node; capacity 0: not stated
   int worst_memory_rank = 0;
   bool fits = true;
   double cost_usd_per_step = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "models/build/pair_actions.h"
+#include "models/build/partition.h"
 #include "models/build/stage_policies.h"
 #include "models/schedule/schedule_file.h"
 #include "sim/base/check.h"
@@ -53,6 +54,8 @@ class Planner {
       plan_.schedule = *reuse.schedule;
     else
       plan_.schedule = make_plan_schedule(plan_.scenario, plan_.microbatches);
+    if (!reuse.chunks && plan_.scenario.parallel.partition == "balanced")
+      plan_.scenario.parallel.stage_layers = balanced_stage_layers(plan_, machine_);
     plan_.chunks =
         reuse.chunks ? *reuse.chunks : cut_chunks(plan_.scenario, *plan_.layers, plan_.schedule.stages_per_chain());
     if (plan_.scenario.activation.policy == "auto") choose_stage_policies(plan_, machine_);

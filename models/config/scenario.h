@@ -35,6 +35,7 @@ struct ParallelConfig {
   bool vocabulary_stages = false;      // embedding and output tables are split over the pipeline stages
   std::string cp_method = "auto";      // auto | ring | all_gather | all_to_all | kcp | kcp_scan
   std::string cp_slices = "auto";      // auto | contiguous | zigzag; auto: contiguous when the model has KDA
+  std::string partition = "even";      // even | balanced: how layers are cut into chunks without stage_layers
   int kda_segments = 1;                // pieces of the KDA core's serial chains inside one GPU; 0 = as many as pay
 };
 
@@ -91,6 +92,7 @@ struct OptimizerConfig {
   bool reshard_after_forward = true;   // zero 3: gather parameters again in backward
   std::string gradient_shards = "gpu"; // gpu | cpu (pipeline ZeRO-2)
   std::string states = "gpu";          // gpu | cpu
+  std::string muon_fetch = "owned";    // owned | gather: how an owner gets whole matrices out of shards
   Bytes parameter_bytes{2}, gradient_bytes{4}, state_bytes{12};  // per parameter; state includes the FP32 master
 };
 
