@@ -68,13 +68,39 @@ void RankStates::contiguous(std::int64_t parameters, Bytes each, MemoryCategory 
   if (bytes.count() > 0) sink_.alloc(bytes, category, {name, static_cast<std::int16_t>(stage), -1, -1, ActionKind::kIdle});
 }
 
+std::vector<ParameterCount> RankStates::blocks(int stage) const {
+  const bool split = plan_.scenario.parallel.vocabulary_stages && plan_.schedule.ranks > 1;
+  std::vector<ParameterCount> out;
+  for (std::size_t i = 0; i < chunk(stage).parts.size(); ++i)
+    if (!split || !is_root(stage, i)) out.push_back(chunk(stage).parts[i].parameters);
+  if (split && stage == stages_.front()) {
+    const std::int64_t tables = plan_.layers->embedding_parameters().dense + plan_.layers->head_parameters().dense;
+    out.push_back({.dense = (tables + plan_.schedule.ranks - 1) / plan_.schedule.ranks});
+  }
+  return out;
+}
+
+void RankStates::weights(const ParameterCount& p, int stage) {
+  const std::int64_t all = p.dense + p.experts, shard = sharded(p);
+  // FP32 parameters without ZeRO-3 are FSDP shards of which the whole BF16 copy stays gathered (pipeline FSDP).
+  const bool gathered = !fsdp_ && optimizer_.zero >= 1 && optimizer_.parameter_bytes.count() > 2;
+  contiguous(fsdp_ || gathered ? shard : all, optimizer_.parameter_bytes, MemoryCategory::weights, "weights", stage);
+  if (gathered) {
+    contiguous(all, Bytes(2), MemoryCategory::gathered, "gathered_parameters", stage);
+    contiguous(shard, optimizer_.gradient_bytes, MemoryCategory::gradients, "gradient_shard", stage);
+  }
+  if (software_.ddp_buckets && plan_.scenario.parallel.dp > 1)
+    contiguous(all, Bytes(2), MemoryCategory::gradients, "ddp_bucket", stage);
+}
+
 void RankStates::start(bool with_moments) {
   const bool host_gradients = optimizer_.gradient_shards == "cpu";
   for (int s : stages_) {
-    const ParameterCount p = chunk(s).parameters();
-    for (const ChunkPart& part : chunk(s).parts) {
-      const std::int64_t held = fsdp_ ? sharded(part.parameters) : part.parameters.dense + part.parameters.experts;
-      contiguous(held, optimizer_.parameter_bytes, MemoryCategory::weights, "weights", s);
+    ParameterCount p;
+    for (const ParameterCount& block : blocks(s)) {
+      weights(block, s);
+      p.dense += block.dense;
+      p.experts += block.experts;
     }
     if (host_gradients) continue;
     if (optimizer_.zero >= 2) {
@@ -99,9 +125,8 @@ void RankStates::moments(bool first) {
   const std::int64_t kinds = optimizer_.state_bytes.count() / 4, rest = optimizer_.state_bytes.count() % 4;
   const bool master = optimizer_.parameter_bytes.count() < 4;
   for (int s : stages_)
-    for (const ChunkPart& part : chunk(s).parts) {
-      const std::int64_t held = optimizer_.zero >= 1 ? sharded(part.parameters)
-                                                     : part.parameters.dense + part.parameters.experts;
+    for (const ParameterCount& block : blocks(s)) {
+      const std::int64_t held = optimizer_.zero >= 1 ? sharded(block) : block.dense + block.experts;
       for (std::int64_t k = 0; k < kinds; ++k) {
         const bool early = k == 0 && master;
         if (early == first) contiguous(held, Bytes(4), MemoryCategory::optimizer, early ? "master" : "moment", s);
@@ -173,16 +198,15 @@ void RankStates::after_backward(int stage, std::size_t part) {
 }
 
 void RankStates::optimizer_step(bool first) {
+  const std::int64_t each = (software_.step_gradient_copy ? 4 : 0) + software_.step_temporaries.count();
   std::vector<MemoryHandle> copies;
-  if (software_.step_gradient_copy)
-    for (int s : stages_)
-      for (const ChunkPart& part : chunk(s).parts) {
-        const std::int64_t held =
-            optimizer_.zero >= 1 ? sharded(part.parameters) : part.parameters.dense + part.parameters.experts;
-        if (held > 0)
-          copies.push_back(sink_.alloc(held * Bytes(4), MemoryCategory::gradients,
-                                       {"gradient_copy", static_cast<std::int16_t>(s), -1, -1, ActionKind::kIdle}));
-      }
+  for (int s : stages_)
+    for (const ParameterCount& block : blocks(s)) {
+      const std::int64_t held = optimizer_.zero >= 1 ? sharded(block) : block.dense + block.experts;
+      if (held * each > 0)
+        copies.push_back(sink_.alloc(Bytes(held * each), MemoryCategory::optimizer,
+                                     {"step_temporary", static_cast<std::int16_t>(s), -1, -1, ActionKind::kIdle}));
+    }
   if (first) moments(false);
   for (const MemoryHandle& h : copies) sink_.free(h);
 }

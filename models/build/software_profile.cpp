@@ -48,6 +48,9 @@ SoftwareProfile load_software_profile(const std::string& path) {
   memory.read("step_gradient_copy", p.step_gradient_copy);
   memory.read("dense_embedding_gradient", p.dense_embedding_gradient);
   memory.read("dummy_weight_gradients", p.dummy_weight_gradients);
+  memory.read("step_temporaries", p.step_temporaries);
+  memory.read("torch_loss", p.torch_loss);
+  memory.read("ddp_buckets", p.ddp_buckets);
   memory.read("reduce_bytes", p.reduce_bytes);
   if (p.compute_slowdown < 1.0) comm.child("compute_slowdown").problem("must be at least 1");
   if (p.fusion < 0 || p.fusion > 2) kernels.child("fusion").problem("must be 0, 1 or 2");

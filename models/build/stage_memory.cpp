@@ -49,6 +49,10 @@ class CountingSink final : public MemorySink {
     largest_ = Bytes(0);
   }
 
+  // A peak after the last action is the optimizer's.
+  void finish() {
+    if (fresh_peak_) out_.peak_action = "optimizer step";
+  }
   std::size_t events() const { return events_; }
   Bytes amount_of(MemoryCategory c) const { return Bytes(amount(c)); }
   std::vector<MemoryStep> steps;
@@ -102,6 +106,7 @@ Counted count(const StepPlan& plan, const Machine& machine, int rank) {
   c.memory.states = state_bytes(state_shape(plan, rank), plan.scenario.optimizer);
   CountingSink sink(c.memory);
   walk_memory(plan, machine.software, rank, {}, sink);
+  sink.finish();
   c.memory.states.weights = sink.amount_of(MemoryCategory::weights);
   c.memory.states.gradients = sink.amount_of(MemoryCategory::gradients);
   c.memory.states.optimizer = sink.amount_of(MemoryCategory::optimizer);

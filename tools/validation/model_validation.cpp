@@ -66,14 +66,18 @@ void predict(const Case& c, const Job& job, ValidationRow& step, ValidationRow* 
     if (!memory) return;
     const auto target = memory_target(c);
     memory->status = "predicted";
-    memory->metric = target->reserved ? "peak_reserved_gib" : "peak_allocated_gib";
+    memory->metric = target->measure == MemoryMeasure::device ? "peak_device_gib"
+                     : target->reserved                        ? "peak_reserved_gib"
+                                                               : "peak_allocated_gib";
     memory->measured = target->gib;
-    Bytes allocated, reserved;
+    Bytes allocated, reserved, device;
     for (const RankMemory& m : p.memory) {
       allocated = std::max(allocated, m.allocated);
       reserved = std::max(reserved, m.reserved);
+      device = std::max(device, m.reserved + m.outside);
     }
-    memory->predicted = (target->reserved ? reserved : allocated).gibibytes();
+    const Bytes predicted = target->measure == MemoryMeasure::device ? device : target->reserved ? reserved : allocated;
+    memory->predicted = predicted.as_double() / target->unit_bytes;
   } catch (const ConfigError& e) {
     skip(e.problems().front().what);
   }

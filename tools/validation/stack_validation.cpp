@@ -4,8 +4,10 @@
 
 #include "models/build/machine_loader.h"
 #include "models/config/model_loader.h"
+#include "models/memory/module_log.h"
 #include "models/transformer/modules.h"
 #include "sim/base/error.h"
+#include "sim/mem/emulate.h"
 #include "tools/validation/eager_timeline.h"
 #include "tools/validation/simple_csv.h"
 
@@ -52,6 +54,13 @@ class StackPredictor {
     return t.now().seconds();
   }
 
+  double reserved_bytes(const Part& part, const CsvRow& row, std::int64_t tokens) const {
+    const Bytes base = Bytes::ceil(key_value(row.text("note"), "base", 0));
+    const RequestLog log =
+        module_log(model_, {.modules = part.chain, .tokens = tokens, .options = part.options, .base = base});
+    return emulate(log).peak_reserved().as_double();
+  }
+
   double peak_bytes(const Part& part, const CsvRow& row, std::int64_t tokens) const {
     const double base = key_value(row.text("note"), "base", -1);
     if (base < 0) throw ConfigError("no 'base=' bytes", "note", {row.file, row.line, 0});
@@ -88,6 +97,11 @@ std::vector<ValidationRow> validate_stack(const std::string& csv_path) {
     r.metric = "peak_allocated_bytes";
     r.measured = csv.number("peak_alloc_bytes");
     r.predicted = predictor.peak_bytes(part, csv, tokens);
+    rows.push_back(r);
+    if (csv.text("peak_reserved_bytes").empty()) continue;
+    r.metric = "peak_reserved_bytes";
+    r.measured = csv.number("peak_reserved_bytes");
+    r.predicted = predictor.reserved_bytes(part, csv, tokens);
     rows.push_back(r);
   }
   return rows;
