@@ -58,6 +58,13 @@ class Walk {
   const Chunk& chunk(int stage) const {
     return plan_.chunks[static_cast<std::size_t>(plan_.schedule.model_stage(stage))];
   }
+  // Parts that run on the stage. A head split over the stages leaves logits / stages everywhere, which is left out.
+  std::size_t parts_of(int stage) const {
+    const std::vector<ChunkPart>& parts = chunk(stage).parts;
+    const bool split = plan_.scenario.parallel.vocabulary_stages && plan_.schedule.ranks > 1 && !parts.empty() &&
+                       parts.back().kind == ChunkPart::Kind::head;
+    return parts.size() - (split ? 1 : 0);
+  }
   Flight& flight(const Action& a) { return flights_[{a.stage, a.microbatch}]; }
   bool here(int stage) const {
     return stage >= 0 && stage < plan_.schedule.stages &&
@@ -112,7 +119,7 @@ class Walk {
     Flight& f = flight(a);
     f.parts.resize(c.parts.size());
     MemoryHandle h = stage_input(a, f);
-    for (std::size_t i = 0; i < c.parts.size(); ++i) {
+    for (std::size_t i = 0; i < parts_of(a.stage); ++i) {
       states_.before_forward(a.stage, i);
       h = run_part(a, i, LayerPass::forward, h, f);
       send_away(a, i, f);
@@ -147,7 +154,8 @@ class Walk {
   // Gradient of the stage's output: received, or handed over by the stage behind when that is on this rank.
   MemoryHandle stage_gradient(const Action& a) {
     const Chunk& c = chunk(a.stage);
-    if (c.parts.empty()) return {};
+    const std::size_t parts = parts_of(a.stage);
+    if (parts == 0) return {};
     if (here(a.stage + 1) && !plan_.schedule.is_last(a.stage)) {
       const auto it = flights_.find({a.stage + 1, a.microbatch});
       if (it != flights_.end() && it->second.gradient.bytes.count() > 0) {
@@ -156,9 +164,9 @@ class Walk {
         return h;
       }
     }
-    const Bytes bytes = c.parts.back().timed->memory->tensors[kOutputGradient].bytes;
+    const Bytes bytes = c.parts[parts - 1].timed->memory->tensors[kOutputGradient].bytes;
     if (bytes.count() == 0) return {};
-    return sink_.alloc(bytes, MemoryCategory::activation_gradients, place(a, c.parts.size() - 1, "stage.output_grad"));
+    return sink_.alloc(bytes, MemoryCategory::activation_gradients, place(a, parts - 1, "stage.output_grad"));
   }
 
   void backward(const Action& a) {
@@ -168,7 +176,7 @@ class Walk {
     if (f.parts.empty() && !c.parts.empty()) return;
     MemoryHandle g = stage_gradient(a);
     const LayerPass pass = a.kind == ActionKind::kBackward ? LayerPass::backward : LayerPass::input_grad;
-    for (std::size_t i = c.parts.size(); i-- > 0;) {
+    for (std::size_t i = parts_of(a.stage); i-- > 0;) {
       bring_back(a, i, f);
       if (i > 0) bring_back(a, i - 1, f);
       states_.before_backward(a.stage, i);
@@ -187,7 +195,7 @@ class Walk {
   void weight_gradient(const Action& a) {
     Flight& f = flight(a);
     if (f.parts.empty()) return;
-    for (std::size_t i = chunk(a.stage).parts.size(); i-- > 0;) run_part(a, i, LayerPass::weight_grad, {}, f);
+    for (std::size_t i = parts_of(a.stage); i-- > 0;) run_part(a, i, LayerPass::weight_grad, {}, f);
     f.parts.clear();
   }
 

@@ -83,8 +83,9 @@ class ChainLog {
       if (first) alloc(l.weights - products(l));  // gradients of the weights outside matrix products
       const int g = l.events.backward.input_gradient;
       handed = g < 0 ? 0 : l.ids[static_cast<std::size_t>(g)];
-      const bool borrowed = last && g == kOutputGradient;
-      if (i == 0 && g >= 0 && !borrowed) log_.free(handed);
+      // The caller holds the output's gradient: what is added to it on the way becomes a tensor of its own.
+      if (last && g == kOutputGradient) handed = alloc(l.events.tensors[kOutputGradient].bytes);
+      if (i == 0 && g >= 0) log_.free(handed);
     }
     log_.free(output);
   }
