@@ -149,7 +149,9 @@ FamilyErrors summarize_errors(const std::vector<double>& ratios) {
   return e;
 }
 
-int fewest_rows(const std::string& curve) { return curve_spec(curve, GpuLimits{}).fewest_rows; }
+int fewest_rows(const std::string& curve) {
+  return curve_spec(curve, GpuLimits{}).fewest_rows;
+}
 
 CostCurve fit_curve(const std::string& key, const Rows& rows, const GpuLimits& limits) {
   const CurveSpec spec = curve_spec(key, limits);

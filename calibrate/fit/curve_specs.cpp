@@ -7,7 +7,9 @@ namespace {
 
 constexpr double kFixed = 100.0;  // prior that holds a parameter
 
-double tera(double v) { return v / kTera; }
+double tera(double v) {
+  return v / kTera;
+}
 
 CurveSpec tiles(const GpuLimits& g, bool fp8) {
   const double peak = tera((fp8 ? g.fp8_dense : g.bf16_dense).value()), hbm = tera(g.hbm.value());
@@ -86,14 +88,20 @@ CurveSpec linear(int fewest, std::vector<std::string> terms) {
 
 CurveSpec curve_spec(const std::string& key, const GpuLimits& g) {
   CurveSpec spec;
-  if (key.rfind("gemm_", 0) == 0 && key != "gemm_fp32") spec = tiles(g, key != "gemm_bf16");
-  else if (key == "grouped_bf16" || key == "grouped_fp8") spec = grouped(g, key == "grouped_fp8");
+  if (key.rfind("gemm_", 0) == 0 && key != "gemm_fp32")
+    spec = tiles(g, key != "gemm_bf16");
+  else if (key == "grouped_bf16" || key == "grouped_fp8")
+    spec = grouped(g, key == "grouped_fp8");
   else if (key.rfind("attention_", 0) == 0)
     spec = attention(g, key.find("fa2") != std::string::npos, key.find("forward") != std::string::npos);
-  else if (key == "kda_flash_forward") spec = serial_chain();
-  else if (key.rfind("kda_fla_", 0) == 0) spec = linear(2, {"rate_peak", "fixed_us"});
-  else if (key == "norm") spec = linear(3, {"bw_hbm", "half_width", "fixed_us"});
-  else if (key == "newton_schulz") spec = linear(3, {"rate_peak", "bw_hbm", "fixed_us"});
+  else if (key == "kda_flash_forward")
+    spec = serial_chain();
+  else if (key.rfind("kda_fla_", 0) == 0)
+    spec = linear(2, {"rate_peak", "fixed_us"});
+  else if (key == "norm")
+    spec = linear(3, {"bw_hbm", "half_width", "fixed_us"});
+  else if (key == "newton_schulz")
+    spec = linear(3, {"rate_peak", "bw_hbm", "fixed_us"});
   else if (key == "copy" || key == "add" || key == "activation" || key == "gather" || key == "quantize" ||
            key == "topk" || key == "adamw" || key.rfind("copy_", 0) == 0)
     spec = linear(2, {"bw_hbm", "fixed_us"});

@@ -25,8 +25,11 @@ void check_times(const KernelRow& r, const Place& place, std::vector<Problem>& o
   }
   // Absent quantiles read as 0.
   if (m.p20_us > 0 && m.p80_us > 0 && (m.p20_us > m.median_us || m.median_us > m.p80_us))
-    out.push_back({place, m.id.key(), fmt::format("quantiles out of order: p20 {} us, median {} us, p80 {} us",
-                                                  m.p20_us, m.median_us, m.p80_us), {}});
+    out.push_back(
+        {place,
+         m.id.key(),
+         fmt::format("quantiles out of order: p20 {} us, median {} us, p80 {} us", m.p20_us, m.median_us, m.p80_us),
+         {}});
 }
 
 void check_rate(const KernelRow& r, const GpuLimits& g, const Place& place, std::vector<Problem>& out) {
@@ -37,12 +40,18 @@ void check_rate(const KernelRow& r, const GpuLimits& g, const Place& place, std:
   if (m.id.flops > 0 && flops > 0 && std::abs(m.id.flops / flops - 1.0) > 0.01)
     out.push_back({place, m.id.key(), fmt::format("flops is {:.6g}, the shape gives {:.6g}", m.id.flops, flops), {}});
   if (flops / seconds > kRateMargin * peak)
-    out.push_back({place, m.id.key(), fmt::format("{:.0f} TFLOP/s is above the {:.0f} TFLOP/s of the {}",
-                                                  flops / seconds / kTera, peak / kTera, g.name), {}});
+    out.push_back({place,
+                   m.id.key(),
+                   fmt::format("{:.0f} TFLOP/s is above the {:.0f} TFLOP/s of the {}", flops / seconds / kTera,
+                               peak / kTera, g.name),
+                   {}});
   const double bytes = r.kernel.bytes.as_double();
   if (r.family == "memory" && bytes > kLargeTraffic && bytes / seconds > kTrafficMargin * g.hbm.value())
-    out.push_back({place, m.id.key(), fmt::format("{:.2f} TB/s is above the {:.2f} TB/s of the {}",
-                                                  bytes / seconds / kTera, g.hbm.value() / kTera, g.name), {}});
+    out.push_back({place,
+                   m.id.key(),
+                   fmt::format("{:.2f} TB/s is above the {:.2f} TB/s of the {}", bytes / seconds / kTera,
+                               g.hbm.value() / kTera, g.name),
+                   {}});
 }
 
 }  // namespace
@@ -62,8 +71,8 @@ std::vector<Problem> check_measurements(const std::vector<KernelRow>& rows, cons
       const double ratio = std::max(before->second, r.measurement.median_us) /
                            std::max(1e-9, std::min(before->second, r.measurement.median_us));
       if (ratio > kRepeatTolerance)
-        out.push_back({place, key, fmt::format("measured twice, {} us and {} us", before->second,
-                                               r.measurement.median_us), {}});
+        out.push_back(
+            {place, key, fmt::format("measured twice, {} us and {} us", before->second, r.measurement.median_us), {}});
     }
     seen[key] = r.measurement.median_us;
     if (!r.usable()) continue;
@@ -72,8 +81,9 @@ std::vector<Problem> check_measurements(const std::vector<KernelRow>& rows, cons
   }
   for (const auto& [curve, n] : count)
     if (n < fewest_rows(curve))
-      out.push_back({place, example[curve], fmt::format("only {} rows for the curve {}, which needs {}", n, curve,
-                                                        fewest_rows(curve)), "measure more shapes or leave them out"});
+      out.push_back({place, example[curve],
+                     fmt::format("only {} rows for the curve {}, which needs {}", n, curve, fewest_rows(curve)),
+                     "measure more shapes or leave them out"});
   if (count.empty()) out.push_back({place, "", "no row that a kernel curve could be fitted to", {}});
   return out;
 }

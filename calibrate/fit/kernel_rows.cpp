@@ -51,7 +51,9 @@ std::optional<Pass> pass_of(const std::string& text) {
   return std::nullopt;
 }
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
 
 void read_gemm(KernelRow& row, const Params& p) {
   const std::string& dtype = row.measurement.id.dtype;
@@ -59,8 +61,11 @@ void read_gemm(KernelRow& row, const Params& p) {
   if (!p.has({"M", "N", "K"})) return void(row.reason = "M, N and K are needed");
   if (!fp8 && dtype != "bf16" && dtype != "fp16") return void(row.reason = "no curve for data type " + dtype);
   const Pass pass = *pass_of(row.measurement.id.pass);
-  row.kernel = gemm_kernel("gemm", pass, block ? Dtype::fp8_block : fp8 ? Dtype::fp8 : Dtype::bf16, p.at("M"),
-                           p.at("N"), p.at("K"));
+  row.kernel = gemm_kernel("gemm", pass,
+                           block ? Dtype::fp8_block
+                           : fp8 ? Dtype::fp8
+                                 : Dtype::bf16,
+                           p.at("M"), p.at("N"), p.at("K"));
   row.curve = block ? "gemm_fp8_block" : fp8 ? "gemm_fp8" : "gemm_bf16";
   row.family = fp8 ? row.curve : "gemm";
   row.shape_family = fmt::format("N={};K={}", p.at("N"), p.at("K"));
@@ -87,8 +92,13 @@ void read_attention(KernelRow& row, const Params& p) {
   const bool forward = row.measurement.id.pass == "fwd";
   const std::int64_t heads = p.at("H"), kv = p.at("Hkv") > 0 ? p.at("Hkv") : heads;
   row.kernel = attention_kernel("attention", forward ? Pass::forward : Pass::input_grad,
-                                {.batch = p.at("B"), .heads = heads, .kv_heads = kv, .seq_q = p.at("S"),
-                                 .seq_k = p.at("S"), .dim_qk = p.at("dqk"), .dim_v = p.at("dv"),
+                                {.batch = p.at("B"),
+                                 .heads = heads,
+                                 .kv_heads = kv,
+                                 .seq_q = p.at("S"),
+                                 .seq_k = p.at("S"),
+                                 .dim_qk = p.at("dqk"),
+                                 .dim_v = p.at("dv"),
                                  .causal = p.text("causal") != "0"});
   row.curve = fmt::format("attention_{}_{}", fa2 ? "fa2" : "cudnn", forward ? "forward" : "backward");
   row.family = "attention";
@@ -126,9 +136,11 @@ void read_memory(KernelRow& row, const Params& p) {
     const char* curve;
     MemoryClass cls;
   };
-  constexpr Known kKnown[] = {{"copy", "copy", MemoryClass::copy},          {"rms_norm", "norm", MemoryClass::norm},
+  constexpr Known kKnown[] = {{"copy", "copy", MemoryClass::copy},
+                              {"rms_norm", "norm", MemoryClass::norm},
                               {"silu_mul", "activation", MemoryClass::activation},
-                              {"gather", "gather", MemoryClass::gather},    {"quant", "quantize", MemoryClass::quantize},
+                              {"gather", "gather", MemoryClass::gather},
+                              {"quant", "quantize", MemoryClass::quantize},
                               {"add", "add", MemoryClass::add}};
   for (const Known& k : kKnown) {
     if (!contains(name, k.part)) continue;
@@ -145,10 +157,14 @@ void read_copy(KernelRow& row, const Params& p) {
   row.family = "copy";
   row.shape_family = row.measurement.id.params;
   row.kernel = memory_kernel("copy", Pass::forward, MemoryClass::copy, Bytes::ceil(row.measurement.id.bytes));
-  if (contains(name, "h2d_d2h")) row.curve = "copy_both";
-  else if (contains(name, "h2d")) row.curve = "copy_h2d";
-  else if (contains(name, "d2h")) row.curve = "copy_d2h";
-  else row.reason = "no curve for " + name;
+  if (contains(name, "h2d_d2h"))
+    row.curve = "copy_both";
+  else if (contains(name, "h2d"))
+    row.curve = "copy_h2d";
+  else if (contains(name, "d2h"))
+    row.curve = "copy_d2h";
+  else
+    row.reason = "no curve for " + name;
   if (p.at("gpus") > 1) row.reason = "several GPUs at once";
 }
 
@@ -185,7 +201,7 @@ void read_row(KernelRow& row) {
   if (id.section == "copy") return read_copy(row, p);
   if (id.section == "optimizer") return read_optimizer(row, p);
   row.family = id.section;
-  row.reason = id.section == "nccl" ? "communication between GPUs: see k3sim collective"
+  row.reason = id.section == "nccl"                                ? "communication between GPUs: see k3sim collective"
                : id.section == "launch" || id.section == "overlap" ? "enters the profile as a constant"
                                                                    : "no kernel curve for section " + id.section;
 }

@@ -18,8 +18,12 @@ constexpr double kStep = 1e-4;
 constexpr int kMaxSteps = 60;
 constexpr double kRange = 3.0;  // parameters stay within e^-3 ... e^3 of their start
 
-double soft(double r) { return 2.0 * kScale * kScale * (std::sqrt(1.0 + r * r / (kScale * kScale)) - 1.0); }
-double soft_weight(double r) { return 1.0 / std::sqrt(1.0 + r * r / (kScale * kScale)); }
+double soft(double r) {
+  return 2.0 * kScale * kScale * (std::sqrt(1.0 + r * r / (kScale * kScale)) - 1.0);
+}
+double soft_weight(double r) {
+  return 1.0 / std::sqrt(1.0 + r * r / (kScale * kScale));
+}
 
 class Fit {
  public:

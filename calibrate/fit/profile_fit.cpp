@@ -101,8 +101,8 @@ std::string base_profile_for(const std::vector<std::string>& header) {
     const char* profile;
   };
   // Longer names first: "GB200" contains "B200", "H200" and "H20" share a beginning.
-  constexpr Known kKnown[] = {{"gb300", "gb300"},   {"gb200", "gb200"},    {"b200", "b200_sxm"},
-                              {"h200", "h200_sxm"}, {"h100", "h100_sxm"},  {"h800", "h800_sxm"},
+  constexpr Known kKnown[] = {{"gb300", "gb300"},   {"gb200", "gb200"},      {"b200", "b200_sxm"},
+                              {"h200", "h200_sxm"}, {"h100", "h100_sxm"},    {"h800", "h800_sxm"},
                               {"h20", "h20"},       {"a800", "a800_sxm_80"}, {"a100", "a100_sxm_80"}};
   for (const std::string& line : header) {
     if (line.rfind("gpu:", 0) != 0) continue;

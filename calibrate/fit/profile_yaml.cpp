@@ -29,14 +29,15 @@ std::string head_yaml(const GpuProfile& p) {
   const GpuLimits& l = p.limits;
   std::string out = fmt::format("name: {}\narchitecture: {}\nsource: {}\n", l.name, p.architecture, quoted(p.source));
   out += fmt::format(
-      "datasheet: {{sm_count: {}, bf16_dense: {:.6g} TFLOP/s, fp8_dense: {:.6g} TFLOP/s, fp32: {:.6g} TFLOP/s, hbm: {:.6g} TB/s, "
+      "datasheet: {{sm_count: {}, bf16_dense: {:.6g} TFLOP/s, fp8_dense: {:.6g} TFLOP/s, fp32: {:.6g} TFLOP/s, hbm: "
+      "{:.6g} TB/s, "
       "usable_memory: {:.6g} GiB, tdp_watt: {:.0f}}}\n",
-      l.sm_count, l.bf16_dense.value() / kTera, l.fp8_dense.value() / kTera,
-      p.fp32.value() / kTera, l.hbm.value() / kTera,
-      l.usable_memory.gibibytes(), p.tdp_watt);
-  out += fmt::format("host_link: {{single: {:.4g} GB/s, both: {:.4g} GB/s, all_busy: {:.4g} GB/s, latency: {:.4g} us}}\n",
-                     p.host.single.value() / kGB, p.host.both.value() / kGB, p.host.all_busy.value() / kGB,
-                     p.host.latency.microseconds());
+      l.sm_count, l.bf16_dense.value() / kTera, l.fp8_dense.value() / kTera, p.fp32.value() / kTera,
+      l.hbm.value() / kTera, l.usable_memory.gibibytes(), p.tdp_watt);
+  out +=
+      fmt::format("host_link: {{single: {:.4g} GB/s, both: {:.4g} GB/s, all_busy: {:.4g} GB/s, latency: {:.4g} us}}\n",
+                  p.host.single.value() / kGB, p.host.both.value() / kGB, p.host.all_busy.value() / kGB,
+                  p.host.latency.microseconds());
   out += fmt::format("price_per_gpu_hour: {}\ncollectives: {}\n", l.price_per_gpu_hour, p.collectives);
   out += fmt::format("kda: {}\nattention: {}\n", p.kda, p.attention);
   out += fmt::format("launch: {{host: {:.4g} us, eager: {:.4g} us, gap: {:.4g} us}}\n", p.launch.host.microseconds(),
@@ -48,9 +49,9 @@ std::string head_yaml(const GpuProfile& p) {
       s.compute_beside_host_copy, s.compute_beside_hbm_copy, s.compute_beside_all_reduce, s.compute_beside_all_to_all,
       s.memory_beside_comm);
   if (!p.borrow.from.empty())
-    out += fmt::format("borrow: {{from: {}, compute: {:.5g}, memory: {:.5g}, clock: {:.5g}, throttle: {:.5g}, note: {}}}\n",
-                       p.borrow.from, p.borrow.compute, p.borrow.memory, p.borrow.clock, p.borrow.throttle,
-                       quoted(p.borrow.note));
+    out += fmt::format(
+        "borrow: {{from: {}, compute: {:.5g}, memory: {:.5g}, clock: {:.5g}, throttle: {:.5g}, note: {}}}\n",
+        p.borrow.from, p.borrow.compute, p.borrow.memory, p.borrow.clock, p.borrow.throttle, quoted(p.borrow.note));
   return out;
 }
 

@@ -33,8 +33,7 @@ class AttentionCurve final : public Curve {
     const double keys = std::max(1.0, forward / (2.0 * queries * sum));
     const double uneven = 1.0 + uneven_ * std::abs(static_cast<double>(k.dim_qk - k.dim_v)) / sum;
     const double softmax = 1.0 + softmax_ / sum;
-    const double blocks =
-        static_cast<double>(k.batch * k.heads) * std::ceil(static_cast<double>(k.seq_q) / kBlock);
+    const double blocks = static_cast<double>(k.batch * k.heads) * std::ceil(static_cast<double>(k.seq_q) / kBlock);
     const double fill = std::min(1.0, blocks / sms_);
     return fixed_ + throttle_(k.flops.value() / rate_ * (1.0 + half_keys_ / keys) * softmax * uneven / fill);
   }

@@ -9,12 +9,17 @@ namespace {
 CurveChoice matrix_curve(Dtype dtype) {
   switch (dtype) {
     case Dtype::bf16:
-    case Dtype::fp16: return {"gemm_bf16", false};
-    case Dtype::fp32: return {"gemm_fp32", false};
-    case Dtype::fp8: return {"gemm_fp8", false};
+    case Dtype::fp16:
+      return {"gemm_bf16", false};
+    case Dtype::fp32:
+      return {"gemm_fp32", false};
+    case Dtype::fp8:
+      return {"gemm_fp8", false};
     case Dtype::fp8_block:
-    case Dtype::mxfp8: return {"gemm_fp8_block", false};
-    case Dtype::nvfp4: break;
+    case Dtype::mxfp8:
+      return {"gemm_fp8_block", false};
+    case Dtype::nvfp4:
+      break;
   }
   return {};
 }
@@ -26,15 +31,23 @@ CurveChoice grouped_curve(Dtype dtype) {
 
 CurveChoice memory_curve(MemoryClass c) {
   switch (c) {
-    case MemoryClass::copy: return {"copy", false};
-    case MemoryClass::add: return {"add", false};
-    case MemoryClass::norm: return {"norm", false};
-    case MemoryClass::activation: return {"activation", false};
-    case MemoryClass::gather: return {"gather", false};
-    case MemoryClass::quantize: return {"quantize", false};
+    case MemoryClass::copy:
+      return {"copy", false};
+    case MemoryClass::add:
+      return {"add", false};
+    case MemoryClass::norm:
+      return {"norm", false};
+    case MemoryClass::activation:
+      return {"activation", false};
+    case MemoryClass::gather:
+      return {"gather", false};
+    case MemoryClass::quantize:
+      return {"quantize", false};
     case MemoryClass::softmax:
-    case MemoryClass::mix: return {"add", true};
-    case MemoryClass::conv: return {"activation", true};
+    case MemoryClass::mix:
+      return {"add", true};
+    case MemoryClass::conv:
+      return {"activation", true};
   }
   return {};
 }
@@ -44,17 +57,23 @@ CurveChoice memory_curve(MemoryClass c) {
 CurveChoice choose_curve(const Kernel& k, const std::string& kda, const std::string& attention) {
   const bool forward = k.pass == Pass::forward;
   switch (k.family) {
-    case KernelFamily::gemm: return matrix_curve(k.dtype);
-    case KernelFamily::grouped_gemm: return grouped_curve(k.dtype);
+    case KernelFamily::gemm:
+      return matrix_curve(k.dtype);
+    case KernelFamily::grouped_gemm:
+      return grouped_curve(k.dtype);
     case KernelFamily::attention:
       return {"attention_" + attention + (forward ? "_forward" : "_backward"), false};
     case KernelFamily::kda:
       if (forward && kda == "flash_kda") return {"kda_flash_forward", false};
       return {forward ? "kda_fla_forward" : "kda_fla_backward", false};
-    case KernelFamily::memory: return memory_curve(k.memory_class);
-    case KernelFamily::topk: return {"topk", false};
-    case KernelFamily::newton_schulz: return {"newton_schulz", false};
-    case KernelFamily::optimizer: return {"adamw", false};
+    case KernelFamily::memory:
+      return memory_curve(k.memory_class);
+    case KernelFamily::topk:
+      return {"topk", false};
+    case KernelFamily::newton_schulz:
+      return {"newton_schulz", false};
+    case KernelFamily::optimizer:
+      return {"adamw", false};
   }
   return {};
 }

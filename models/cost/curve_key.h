@@ -1,6 +1,6 @@
-// Which curve of a profile prices a kernel. A kernel without a curve of its own uses a related one (`substitute`), which
-// lowers the provenance to borrowed; without either, the datasheet roofline answers.
-// Source: engine-design section 14 (tiers: own shape, cross shape, cross data type, cross operator).
+// Which curve of a profile prices a kernel. A kernel without a curve of its own uses a related one (`substitute`),
+// which lowers the provenance to borrowed; without either, the datasheet roofline answers. Source: engine-design
+// section 14 (tiers: own shape, cross shape, cross data type, cross operator).
 #pragma once
 
 #include <string>

@@ -19,8 +19,8 @@ namespace {
 struct Tile {
   int m, n;
 };
-constexpr std::array<Tile, 10> kTiles{{{128, 256}, {256, 128}, {192, 128}, {128, 192}, {128, 128},
-                                       {64, 256}, {256, 64}, {128, 64}, {64, 128}, {64, 64}}};
+constexpr std::array<Tile, 10> kTiles{
+    {{128, 256}, {256, 128}, {192, 128}, {128, 192}, {128, 128}, {64, 256}, {256, 64}, {128, 64}, {64, 128}, {64, 64}}};
 constexpr std::array<int, 4> kSplits{1, 2, 4, 8};
 
 struct Dims {
@@ -30,9 +30,12 @@ struct Dims {
 Dims result_dims(const Kernel& k) {
   const double m = static_cast<double>(k.m), n = static_cast<double>(k.n), r = static_cast<double>(k.k);
   switch (k.pass) {
-    case Pass::input_grad: return {m, r, n};
-    case Pass::weight_grad: return {n, r, m};
-    case Pass::forward: break;
+    case Pass::input_grad:
+      return {m, r, n};
+    case Pass::weight_grad:
+      return {n, r, m};
+    case Pass::forward:
+      break;
   }
   return {m, n, r};
 }
@@ -63,9 +66,7 @@ class TilesCurve final : public Curve {
   }
 
  private:
-  double pass_factor(Pass p) const {
-    return p == Pass::forward ? 1.0 : p == Pass::input_grad ? dgrad_ : wgrad_;
-  }
+  double pass_factor(Pass p) const { return p == Pass::forward ? 1.0 : p == Pass::input_grad ? dgrad_ : wgrad_; }
 
   double efficiency(const Tile& t) const {
     const int area = t.m * t.n;
@@ -95,6 +96,8 @@ class TilesCurve final : public Curve {
 
 }  // namespace
 
-std::unique_ptr<const Curve> make_tiles_curve(const CostCurve& curve) { return std::make_unique<TilesCurve>(curve); }
+std::unique_ptr<const Curve> make_tiles_curve(const CostCurve& curve) {
+  return std::make_unique<TilesCurve>(curve);
+}
 
 }  // namespace k3sim

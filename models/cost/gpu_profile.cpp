@@ -112,9 +112,13 @@ double CostCurve::at(const std::string& name) const {
   return found->second;
 }
 
-GpuLimits gpu_limits(const GpuProfile& profile) { return profile.limits; }
+GpuLimits gpu_limits(const GpuProfile& profile) {
+  return profile.limits;
+}
 
-std::vector<std::string> known_gpu_profiles() { return known_names(kFolder); }
+std::vector<std::string> known_gpu_profiles() {
+  return known_names(kFolder);
+}
 
 void inherit_curves(GpuProfile& p) {
   if (!p.borrow.from.empty()) {

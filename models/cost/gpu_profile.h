@@ -21,8 +21,8 @@ struct GpuLimits {
   int sm_count = 0;
   FlopRate bf16_dense{0}, fp8_dense{0};
   Bandwidth hbm{0};
-  Bandwidth host_link{0};   // per direction, pinned copies, all GPUs of the node busy both ways
-  Bytes usable_memory{0};   // before context
+  Bandwidth host_link{0};  // per direction, pinned copies, all GPUs of the node busy both ways
+  Bytes usable_memory{0};  // before context
   double price_per_gpu_hour = 0;
 };
 
@@ -51,13 +51,13 @@ struct CostCurve {
   std::string form;                            // which formula: tiles, grouped_tiles, attention, serial_chain, linear
   std::map<std::string, double> coefficients;  // units in hardware_profiles/README.md
   Provenance provenance = Provenance::datasheet;
-  int rows = 0;                                // measurements behind it
-  double work_min = 0, work_max = 0;           // span of kernel_work() over them; 0: unknown
-  double median_error = 0, p90_error = 0;      // held-out shape families, relative
-  double p95_ratio = 1.4;                      // measured over predicted, 95th percentile, held out
-  bool inherited = false;                      // borrowed from another profile, not written in this one's file
-  std::string note;                            // origin: file, date, conditions or the rule of transfer
-  double at(const std::string& name) const;    // throws ConfigError naming the form and the coefficient
+  int rows = 0;                              // measurements behind it
+  double work_min = 0, work_max = 0;         // span of kernel_work() over them; 0: unknown
+  double median_error = 0, p90_error = 0;    // held-out shape families, relative
+  double p95_ratio = 1.4;                    // measured over predicted, 95th percentile, held out
+  bool inherited = false;                    // borrowed from another profile, not written in this one's file
+  std::string note;                          // origin: file, date, conditions or the rule of transfer
+  double at(const std::string& name) const;  // throws ConfigError naming the form and the coefficient
 };
 
 // Where curves that a profile lacks come from; ratios of this GPU over that one (transfer.h).
@@ -75,12 +75,12 @@ struct GpuProfile {
   HostLink host;
   LaunchCost launch;
   OverlapSlowdown slowdown;
-  std::string kda = "fla";              // which KDA forward kernel: fla or flash_kda (backward is always FLA's)
-  std::string attention = "cudnn";      // which softmax attention kernel: cudnn or fa2
+  std::string kda = "fla";          // which KDA forward kernel: fla or flash_kda (backward is always FLA's)
+  std::string attention = "cudnn";  // which softmax attention kernel: cudnn or fa2
   Borrow borrow;
-  std::string source;       // of the datasheet values
+  std::string source;  // of the datasheet values
   double tdp_watt = 0;
-  FlopRate fp32{0};         // of the vector units
+  FlopRate fp32{0};  // of the vector units
   std::map<std::string, CostCurve> curves;
 };
 

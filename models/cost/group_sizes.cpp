@@ -26,8 +26,7 @@ std::vector<double> group_sizes(std::int64_t groups, std::int64_t rows, std::int
     (1.0 / power_sum(groups, middle) < share ? low : high) = middle;
   }
   const double sum = power_sum(groups, low);
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    sizes[i] = total * std::pow(static_cast<double>(i + 1), -low) / sum;
+  for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = total * std::pow(static_cast<double>(i + 1), -low) / sum;
   return sizes;
 }
 

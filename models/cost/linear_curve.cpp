@@ -8,7 +8,9 @@ namespace k3sim {
 
 namespace {
 
-double optional(const CostCurve& c, const char* name) { return c.coefficients.count(name) != 0 ? c.at(name) : 0.0; }
+double optional(const CostCurve& c, const char* name) {
+  return c.coefficients.count(name) != 0 ? c.at(name) : 0.0;
+}
 
 double traffic(const Kernel& k) {
   if (k.family == KernelFamily::newton_schulz)
@@ -42,6 +44,8 @@ class LinearCurve final : public Curve {
 
 }  // namespace
 
-std::unique_ptr<const Curve> make_linear_curve(const CostCurve& curve) { return std::make_unique<LinearCurve>(curve); }
+std::unique_ptr<const Curve> make_linear_curve(const CostCurve& curve) {
+  return std::make_unique<LinearCurve>(curve);
+}
 
 }  // namespace k3sim

@@ -9,7 +9,9 @@ namespace k3sim {
 
 namespace {
 
-bool starts_with(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
+bool starts_with(const std::string& text, const char* prefix) {
+  return text.rfind(prefix, 0) == 0;
+}
 
 // Residuals of a borrowed curve are not known: the spread of the original one is widened by 10 %.
 constexpr double kBorrowedSpread = 1.1;

@@ -48,8 +48,12 @@ Json curves_json(const GpuProfile& p) {
   Json out = Json::array();
   for (const auto& [name, c] : p.curves)
     if (!c.inherited)
-      out.push_back({{"curve", name}, {"form", c.form}, {"n", c.rows}, {"median_abs_error_pct", 100 * c.median_error},
-                     {"p90_abs_error_pct", 100 * c.p90_error}, {"p95_ratio", c.p95_ratio}});
+      out.push_back({{"curve", name},
+                     {"form", c.form},
+                     {"n", c.rows},
+                     {"median_abs_error_pct", 100 * c.median_error},
+                     {"p90_abs_error_pct", 100 * c.p90_error},
+                     {"p95_ratio", c.p95_ratio}});
   return out;
 }
 
@@ -83,8 +87,13 @@ int run_fit_command(const FitCommandOptions& o, std::ostream& out, std::ostream&
   name_skipped_rows(in.rows, err);
   write_file_atomically(o.out, profile_yaml(fit.profile, in.conditions));
   if (o.json)
-    out << Json{{"profile", o.out}, {"base", base}, {"rows", in.conditions.rows},
-                {"fitted_rows", in.conditions.fitted_rows}, {"curves", curves_json(fit.profile)}}.dump() << '\n';
+    out << Json{{"profile", o.out},
+                {"base", base},
+                {"rows", in.conditions.rows},
+                {"fitted_rows", in.conditions.fitted_rows},
+                {"curves", curves_json(fit.profile)}}
+               .dump()
+        << '\n';
   else
     print_curves(fit.profile, in.conditions, out);
   return 0;
@@ -94,7 +103,8 @@ void add_fit_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = add_command(app, "fit", "fit kernel cost models to measurements",
                                   "k3sim fit measurements.csv --out my_h200.yaml");
   const auto o = std::make_shared<FitCommandOptions>();
-  command->add_option("files", o->files, "measurement files written by k3sim calibrate, or published tables (.yaml)")->required();
+  command->add_option("files", o->files, "measurement files written by k3sim calibrate, or published tables (.yaml)")
+      ->required();
   command->add_option("--out", o->out, "profile to write")->required();
   command->add_option("--base", o->base, "profile with the datasheet values; default: by the GPU's name");
   command->add_option("--sustained-from", o->sustained_from,

@@ -10,9 +10,9 @@ namespace k3sim {
 struct FitCommandOptions {
   std::vector<std::string> files;
   std::string out;
-  std::string base;  // profile to start from; empty: by the "# gpu:" line
+  std::string base;            // profile to start from; empty: by the "# gpu:" line
   std::string sustained_from;  // profile whose power limit replaces that of short-burst tables
-  std::string name;  // of the new profile; empty: the base's
+  std::string name;            // of the new profile; empty: the base's
   bool json = false;
 };
 

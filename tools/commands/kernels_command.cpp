@@ -24,7 +24,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number_or_null(double v) { return v > 0 ? Json(v) : Json(nullptr); }
+Json number_or_null(double v) {
+  return v > 0 ? Json(v) : Json(nullptr);
+}
 
 Json row_json(const KernelPrediction& p) {
   Json j{{"family", p.family}, {"kernel", p.kernel}, {"pass", p.pass}, {"dtype", p.dtype}, {"params", p.params}};
@@ -40,16 +42,26 @@ Json to_json(const std::vector<KernelPrediction>& predictions) {
   Json rows = Json::array(), families = Json::array();
   for (const KernelPrediction& p : predictions) rows.push_back(row_json(p));
   for (const FamilySummary& f : summarize_families(predictions))
-    families.push_back({{"family", f.family}, {"n", f.errors.n}, {"median_abs_error_pct", 100 * f.errors.median},
-                        {"p90_abs_error_pct", 100 * f.errors.p90}, {"worst_abs_error_pct", 100 * f.errors.worst},
+    families.push_back({{"family", f.family},
+                        {"n", f.errors.n},
+                        {"median_abs_error_pct", 100 * f.errors.median},
+                        {"p90_abs_error_pct", 100 * f.errors.p90},
+                        {"worst_abs_error_pct", 100 * f.errors.worst},
                         {"bias_pct", 100 * f.errors.bias}});
   return Json{{"rows", rows}, {"families", families}};
 }
 
-std::string cell(double v) { return v > 0 ? fmt::format("{:.1f}", v) : std::string(); }
+std::string cell(double v) {
+  return v > 0 ? fmt::format("{:.1f}", v) : std::string();
+}
 
 std::vector<std::string> row_cells(const KernelPrediction& p) {
-  return {p.family, p.kernel, p.pass, p.params, cell(p.measured_us), cell(p.predicted_us),
+  return {p.family,
+          p.kernel,
+          p.pass,
+          p.params,
+          cell(p.measured_us),
+          cell(p.predicted_us),
           p.compared() ? fmt::format("{:+.1f}", 100 * p.error()) : std::string(),
           p.predicted_us > 0 ? to_string(p.provenance) : p.reason.c_str()};
 }

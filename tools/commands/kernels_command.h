@@ -11,7 +11,7 @@ struct KernelsCommandOptions {
   std::string measured;  // measurement file; empty: usual kernels, predicted only
   std::string csv;       // also write the rows here
   bool cross_validate = false;
-  bool rows = false;     // print every row, not only the families
+  bool rows = false;  // print every row, not only the families
   bool json = false;
 };
 

@@ -1,5 +1,5 @@
-// Measurements from either form of file: a CSV as calibrate writes it, or published tables in YAML, of which the rows of
-// one GPU are taken. Source: product-spec sections 5 and 6.
+// Measurements from either form of file: a CSV as calibrate writes it, or published tables in YAML, of which the rows
+// of one GPU are taken. Source: product-spec sections 5 and 6.
 #pragma once
 
 #include <string>

@@ -24,7 +24,9 @@ class Row {
   std::size_t index_;
 };
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
 
 std::string data_type(const KernelTable& table, const Row& row) {
   const std::string text = row.has("dtype") ? row.text("dtype") : table.op;
@@ -50,8 +52,12 @@ void read_gemm(const KernelTable& table, const Row& row, PublishedRow& out) {
   const std::int64_t m = row.whole("m"), n = row.whole("n"), k = row.whole("k");
   if (m <= 0 || n <= 0 || k <= 0) return void(out.reason = "no m, n and k");
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  out.measurement = measurement({.section = "gemm", .kernel = "linear", .pass = "fwd", .dtype = data_type(table, row),
-                                 .params = fmt::format("M={};N={};K={}", m, n, k), .flops = flops},
+  out.measurement = measurement({.section = "gemm",
+                                 .kernel = "linear",
+                                 .pass = "fwd",
+                                 .dtype = data_type(table, row),
+                                 .params = fmt::format("M={};N={};K={}", m, n, k),
+                                 .flops = flops},
                                 time_us(row, flops));
 }
 
@@ -60,10 +66,13 @@ void read_grouped(const KernelTable& table, const Row& row, PublishedRow& out) {
   if (g <= 0 || m <= 0 || n <= 0 || k <= 0) return void(out.reason = "no groups, rows per group, n and k");
   const double flops =
       2.0 * static_cast<double>(g) * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  out.measurement =
-      measurement({.section = "grouped", .kernel = "grouped_mm", .pass = "fwd", .dtype = data_type(table, row),
-                   .params = fmt::format("G={};tokens={};N={};K={}", g, g * m, n, k), .flops = flops},
-                  time_us(row, flops));
+  out.measurement = measurement({.section = "grouped",
+                                 .kernel = "grouped_mm",
+                                 .pass = "fwd",
+                                 .dtype = data_type(table, row),
+                                 .params = fmt::format("G={};tokens={};N={};K={}", g, g * m, n, k),
+                                 .flops = flops},
+                                time_us(row, flops));
 }
 
 struct Heads {
@@ -72,11 +81,13 @@ struct Heads {
 };
 
 void set_attention(PublishedRow& out, const char* kernel, const char* pass, const Heads& h, double us) {
-  out.measurement = measurement(
-      {.section = "attn", .kernel = kernel, .pass = pass, .dtype = "bf16",
-       .params = fmt::format("B={};H={};Hkv={};S={};dqk={};dv={};causal={}", h.batch, h.heads, h.kv_heads, h.seq,
-                             h.dim_qk, h.dim_v, h.causal ? 1 : 0)},
-      us);
+  out.measurement = measurement({.section = "attn",
+                                 .kernel = kernel,
+                                 .pass = pass,
+                                 .dtype = "bf16",
+                                 .params = fmt::format("B={};H={};Hkv={};S={};dqk={};dv={};causal={}", h.batch, h.heads,
+                                                       h.kv_heads, h.seq, h.dim_qk, h.dim_v, h.causal ? 1 : 0)},
+                                us);
 }
 
 void read_attention(const KernelTable& table, const Row& row, PublishedRow& out) {
@@ -103,7 +114,10 @@ void read_attention(const KernelTable& table, const Row& row, PublishedRow& out)
 
 void set_kda(PublishedRow& out, const char* kernel, std::int64_t tokens, std::int64_t heads, std::int64_t sequences,
              double us) {
-  out.measurement = measurement({.section = "kda", .kernel = kernel, .pass = "fwd", .dtype = "bf16",
+  out.measurement = measurement({.section = "kda",
+                                 .kernel = kernel,
+                                 .pass = "fwd",
+                                 .dtype = "bf16",
                                  .params = fmt::format("T={};H={};D=128;nseq={}", tokens, heads, sequences)},
                                 us);
 }
@@ -146,7 +160,8 @@ void finish(PublishedRow out, std::vector<PublishedRow>& rows) {
 
 std::vector<PublishedRow> published_kernel_rows(const std::string& kernels_yaml) {
   std::vector<PublishedRow> rows;
-  for (const KernelTable& table : load_kernel_tables(kernels_yaml, {"gemm", "grouped_gemm", "attention", "linear_attention"})) {
+  for (const KernelTable& table :
+       load_kernel_tables(kernels_yaml, {"gemm", "grouped_gemm", "attention", "linear_attention"})) {
     const bool gemm = table.category == "gemm", grouped = table.category == "grouped_gemm",
                attention = table.category == "attention", kda = table.category == "linear_attention";
     if (!gemm && !grouped && !attention && !kda) continue;

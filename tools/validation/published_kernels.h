@@ -1,6 +1,6 @@
-// Published operator tables (kernels.yaml) as measurement rows, so that one reader serves files of our own and of others.
-// GEMM, grouped GEMM, attention (causal half counted, forward or backward alone) and linear-attention tables are
-// translated; rates become times with the counting rules of the table. FlashAttention-3 counts as the cuDNN class.
+// Published operator tables (kernels.yaml) as measurement rows, so that one reader serves files of our own and of
+// others. GEMM, grouped GEMM, attention (causal half counted, forward or backward alone) and linear-attention tables
+// are translated; rates become times with the counting rules of the table. FlashAttention-3 counts as the cuDNN class.
 // Source: validation/README.md (conventions); product-spec section 6.
 #pragma once
 

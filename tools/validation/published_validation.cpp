@@ -14,7 +14,9 @@ namespace k3sim {
 
 namespace {
 
-bool is_yaml(const std::string& file) { return file.size() > 5 && file.compare(file.size() - 5, 5, ".yaml") == 0; }
+bool is_yaml(const std::string& file) {
+  return file.size() > 5 && file.compare(file.size() - 5, 5, ".yaml") == 0;
+}
 
 std::vector<PublishedRow> rows_of(const std::string& file) {
   if (is_yaml(file)) return published_kernel_rows(file);
@@ -47,8 +49,7 @@ std::vector<PublishedPrediction> predict_published(const std::string& file) {
     out.push_back(std::move(p));
   }
   for (const auto& [gpu, places] : by_gpu) {
-    const std::vector<KernelPrediction> predictions =
-        predict_rows(load_gpu_profile(gpu), kernel_rows(measured[gpu]));
+    const std::vector<KernelPrediction> predictions = predict_rows(load_gpu_profile(gpu), kernel_rows(measured[gpu]));
     for (std::size_t i = 0; i < places.size(); ++i) {
       out[places[i]].prediction = predictions[i];
       out[places[i]].calibration = predictions[i].provenance == Provenance::fitted;

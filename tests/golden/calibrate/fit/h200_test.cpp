@@ -69,8 +69,10 @@ TEST_CASE("no row is predicted by a curve that saw its shape family") {
   const std::vector<double> after = cross_validate("kda_flash_forward", pointers, limits);
   bool others_changed = false;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i]->shape_family == "H=64;nseq=1") CHECK(before[i] == after[i]);
-    else others_changed = others_changed || before[i] != after[i];
+    if (all[i]->shape_family == "H=64;nseq=1")
+      CHECK(before[i] == after[i]);
+    else
+      others_changed = others_changed || before[i] != after[i];
   }
   CHECK(others_changed);
 }

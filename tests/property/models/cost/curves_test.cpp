@@ -86,7 +86,8 @@ TEST_CASE("group sizes keep the number of rows and the size of the fullest group
       const auto largest = static_cast<std::int64_t>(share * static_cast<double>(rows));
       const std::vector<double> sizes = group_sizes(groups, rows, largest);
       CHECK(std::accumulate(sizes.begin(), sizes.end(), 0.0) == doctest::Approx(static_cast<double>(rows)));
-      const double expected = std::max(static_cast<double>(largest), static_cast<double>(rows) / static_cast<double>(groups));
+      const double expected =
+          std::max(static_cast<double>(largest), static_cast<double>(rows) / static_cast<double>(groups));
       CHECK(sizes.front() == doctest::Approx(expected).epsilon(0.01));
     }
   }

@@ -16,20 +16,26 @@ const char* const kColumns = "section,kernel,pass,dtype,params,flops,bytes,media
 
 std::string refusal(const std::string& lines) {
   const GpuProfile h200 = load_gpu_profile("h200_sxm");
-  const auto rows = kernel_rows(parse_measurements("# gpu: NVIDIA H200\n" + std::string(kColumns) + lines, "f.csv").rows);
+  const auto rows =
+      kernel_rows(parse_measurements("# gpu: NVIDIA H200\n" + std::string(kColumns) + lines, "f.csv").rows);
   std::string all;
   for (const Problem& p : check_measurements(rows, h200.limits, "f.csv")) all += to_string(p) + "\n";
   return all;
 }
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
 
 const char* const kCopies =
-    "mem,copy_d2d,fwd,bf16,n=1048576,0,4194304,5.5,5.2,5.8,60\nmem,copy_d2d,fwd,bf16,n=536870912,0,2147483648,508,507,509,60\n";
+    "mem,copy_d2d,fwd,bf16,n=1048576,0,4194304,5.5,5.2,5.8,60\nmem,copy_d2d,fwd,bf16,n=536870912,0,2147483648,508,507,"
+    "509,60\n";
 
 }  // namespace
 
-TEST_CASE("good rows pass") { CHECK(refusal(kCopies).empty()); }
+TEST_CASE("good rows pass") {
+  CHECK(refusal(kCopies).empty());
+}
 
 TEST_CASE("too few rows are refused with the number that is needed") {
   const std::string r = refusal("gemm,linear,fwd,bf16,M=4096;N=7168;K=7168,420906795008,161480704,570,560,580,20\n");
@@ -72,7 +78,8 @@ TEST_CASE("all problems are reported at once and nothing is fitted") {
 }
 
 TEST_CASE("a file of collectives alone cannot be fitted") {
-  CHECK(contains(refusal("nccl,all_reduce,fwd,bf16,ranks=2;bytes=1024,0,1024,9,8,10,10\n"), "no row that a kernel curve"));
+  CHECK(contains(refusal("nccl,all_reduce,fwd,bf16,ranks=2;bytes=1024,0,1024,9,8,10,10\n"),
+                 "no row that a kernel curve"));
 }
 
 TEST_CASE("the base profile follows from the GPU line") {

@@ -40,8 +40,10 @@ TEST_CASE("a row and the simulator's kernel are priced by the same curve") {
 
 TEST_CASE("operations counted by the measurement file are those of the kernel") {
   CHECK(row("gemm", "linear", "dgrad", "bf16", "M=1024;N=576;K=7168").kernel.flops.value() == 8455716864.0);
-  CHECK(row("grouped", "grouped_mm_up", "fwd", "bf16", "G=4;tokens=128;N=6144;K=3584").kernel.bytes.count() == 178651136);
-  CHECK(row("attn", "sdpa_cudnn", "bwd", "bf16", "B=4;H=64;S=2048;dqk=192;dv=128").kernel.flops.value() == 858993459200.0);
+  CHECK(row("grouped", "grouped_mm_up", "fwd", "bf16", "G=4;tokens=128;N=6144;K=3584").kernel.bytes.count() ==
+        178651136);
+  CHECK(row("attn", "sdpa_cudnn", "bwd", "bf16", "B=4;H=64;S=2048;dqk=192;dv=128").kernel.flops.value() ==
+        858993459200.0);
   CHECK(row("optimizer", "muon_ns5", "fwd", "bf16", "batch=1;m=3072;n=3584").kernel.flops.value() == 966367641600.0);
 }
 
@@ -51,7 +53,8 @@ TEST_CASE("skewed experts carry the rows of the fullest one") {
 }
 
 TEST_CASE("rows that no curve can learn from say why") {
-  CHECK(row("nccl", "all_reduce", "fwd", "bf16", "ranks=2;bytes=1024").reason.find("k3sim collective") != std::string::npos);
+  CHECK(row("nccl", "all_reduce", "fwd", "bf16", "ranks=2;bytes=1024").reason.find("k3sim collective") !=
+        std::string::npos);
   CHECK(row("gemm", "linear", "fwd", "bf16", "M=4096;N=7168").reason == "M, N and K are needed");
   CHECK(row("gemm", "linear", "sideways", "bf16", "M=8;N=8;K=8").reason == "unknown pass 'sideways'");
   CHECK(row("kda", "other", "fwd", "bf16", "T=4096;H=96;D=128;nseq=1").reason == "no curve for KDA kernel other");

@@ -58,8 +58,10 @@ TEST_CASE("random problems fulfil the optimality conditions") {
     const std::vector<double> x = solve_nnls(p), g = pull(p, x);
     for (std::size_t j = 0; j < x.size(); ++j) {
       CHECK(x[j] >= 0.0);
-      if (x[j] > 0.0) CHECK(g[j] == doctest::Approx(0.0).epsilon(1e-8));
-      else CHECK(g[j] <= 1e-8);
+      if (x[j] > 0.0)
+        CHECK(g[j] == doctest::Approx(0.0).epsilon(1e-8));
+      else
+        CHECK(g[j] <= 1e-8);
     }
   }
 }

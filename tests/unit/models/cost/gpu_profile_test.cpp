@@ -35,7 +35,9 @@ std::string problems_of(const std::string& text) {
   return {};
 }
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -72,13 +74,14 @@ TEST_CASE("an unknown GPU is answered with the nearest name") {
 }
 
 TEST_CASE("wrong profile files name the key, the line and the remedy") {
-  const std::string curve = "curves:\n  copy: {form: linear, provenance: fitted, coefficients: {fixed_us: 5, bw_hbm: 4}}\n";
+  const std::string curve =
+      "curves:\n  copy: {form: linear, provenance: fitted, coefficients: {fixed_us: 5, bw_hbm: 4}}\n";
   CHECK(problems_of(std::string(kHead) + curve).empty());
   CHECK(contains(problems_of("name: x\n"), "datasheet"));
   CHECK(contains(problems_of(std::string(kHead) + "kda: triton\n"), "must be fla or flash_kda"));
   CHECK(contains(problems_of(std::string(kHead) + "slowdwon: {}\n"), "slowdwon"));
-  const std::string negative =
-      problems_of(std::string(kHead) + "curves:\n  copy: {form: linear, provenance: fitted, coefficients: {fixed_us: -5}}\n");
+  const std::string negative = problems_of(
+      std::string(kHead) + "curves:\n  copy: {form: linear, provenance: fitted, coefficients: {fixed_us: -5}}\n");
   CHECK(contains(negative, "negative"));
   CHECK(contains(negative, "bad_gpu.yaml:7"));
   CHECK(contains(problems_of(std::string(kHead) + "curves:\n  copy: {form: linear, provenance: guess}\n"), "guess"));
@@ -96,8 +99,8 @@ TEST_CASE("a curve of unknown form or without a coefficient is refused when the 
 
 TEST_CASE("borrowed curves follow the stated ratios and say where they come from") {
   const GpuProfile base = load_gpu_profile("h200_sxm");
-  const GpuProfile p = load_gpu_profile(
-      write("borrowing_gpu.yaml", std::string(kHead) + "borrow: {from: h200_sxm, compute: 0.5, memory: 0.25, clock: 0.8}\n"));
+  const GpuProfile p = load_gpu_profile(write(
+      "borrowing_gpu.yaml", std::string(kHead) + "borrow: {from: h200_sxm, compute: 0.5, memory: 0.25, clock: 0.8}\n"));
   const CostCurve& from = base.curves.at("gemm_bf16");
   const CostCurve& to = p.curves.at("gemm_bf16");
   CHECK(to.at("rate_peak") == doctest::Approx(0.5 * from.at("rate_peak")));
