@@ -156,7 +156,8 @@ void SearchSpace::find_axes(std::vector<Problem>& problems) {
   look(model_field());
   for (const Field& f : scenario_fields()) look(f);
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.second->place.line, a.second->place.column) < std::tie(b.second->place.line, b.second->place.column);
+    return std::tie(a.second->place.line, a.second->place.column) <
+           std::tie(b.second->place.line, b.second->place.column);
   });
   for (const auto& [field, value] : found) add_axis(*field, value, problems);
 }
@@ -221,6 +222,7 @@ SearchSpace SearchSpace::parse(const std::string& text, const std::string& file_
     document.throw_if_problems();
     changed = document.to_text();
   }
+  space.text_ = changed;
   std::vector<Problem> problems;
   space.root_ = parse_yaml_tree(changed, file_name, problems);
   space.find_variants(problems);

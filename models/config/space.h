@@ -1,9 +1,9 @@
 // A search space: a scenario in which any value may be a list, a range {from, to, step: x2 | +n} or `auto`, and an
 // optional top-level `variants` list whose entries set several keys together.
 //
-// Configurations are the cross product of the axes in file order (the last axis varies fastest). `index` is the place in
-// that order; `id` is a digest of the assignments, so that it stays the same when other values are added to the space.
-// Keys that hold lists themselves (documents, stage_layers, recompute) become an axis only as a list of lists.
+// Configurations are the cross product of the axes in file order (the last axis varies fastest). `index` is the place
+// in that order; `id` is a digest of the assignments, so that it stays the same when other values are added to the
+// space. Keys that hold lists themselves (documents, stage_layers, recompute) become an axis only as a list of lists.
 // Source: product-spec section 3 (space), issue "What-if".
 #pragma once
 
@@ -22,7 +22,7 @@ struct Field;      // field_table.h
 struct Problem;    // sim/base/error.h
 
 struct SpaceValue {
-  std::string text;                                               // shown in tables
+  std::string text;                                              // shown in tables
   std::vector<std::pair<std::string, std::string>> assignments;  // key path, value in YAML flow form
 };
 
@@ -38,6 +38,9 @@ class SearchSpace {
   static SearchSpace load(const std::string& path, const std::vector<std::string>& overrides = {});
   static SearchSpace parse(const std::string& text, const std::string& file_name = {},
                            const std::vector<std::string>& overrides = {});
+
+  // The same space with some keys set.
+  SearchSpace with(const std::vector<std::string>& overrides) const { return parse(text_, file_, overrides); }
 
   const std::vector<SpaceAxis>& axes() const { return axes_; }
   const std::string& file() const { return file_; }
@@ -64,7 +67,7 @@ class SearchSpace {
   void read_setters(std::vector<Problem>& problems);
   std::shared_ptr<const Setter> read_setter(const SpaceValue& value, std::vector<Problem>& problems) const;
 
-  std::string file_;
+  std::string file_, text_;
   std::shared_ptr<YamlValue> root_;  // without `variants`
   std::vector<SpaceAxis> axes_;
   std::int64_t size_ = 1;

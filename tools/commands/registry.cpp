@@ -22,6 +22,10 @@ void add_calibrate_command(CLI::App& app, CommandContext& context);
 void add_fit_command(CLI::App& app, CommandContext& context);
 void add_kernels_command(CLI::App& app, CommandContext& context);
 void add_sweep_command(CLI::App& app, CommandContext& context);
+void add_plan_command(CLI::App& app, CommandContext& context);
+void add_diff_command(CLI::App& app, CommandContext& context);
+void add_ablate_command(CLI::App& app, CommandContext& context);
+void add_capacity_command(CLI::App& app, CommandContext& context);
 
 void add_all_commands(CLI::App& app, CommandContext& context) {
   using AddCommand = void (*)(CLI::App&, CommandContext&);
@@ -42,6 +46,10 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
       add_fit_command,
       add_kernels_command,
       add_sweep_command,
+      add_plan_command,
+      add_diff_command,
+      add_ablate_command,
+      add_capacity_command,
   };
   for (const AddCommand add : kCommands) add(app, context);
 }

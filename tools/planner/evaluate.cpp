@@ -17,7 +17,9 @@ std::string one_line(const ConfigError& e) {
   return p.key.empty() ? p.what : p.key + ": " + p.what;
 }
 
-std::string number(double v) { return fmt::format("{:.9g}", v); }
+std::string number(double v) {
+  return fmt::format("{:.9g}", v);
+}
 
 }  // namespace
 
@@ -70,24 +72,51 @@ Evaluation evaluate(const SearchSpace& space, std::int64_t index, MachineStore& 
 }
 
 const std::vector<std::string>& summary_columns() {
-  static const std::vector<std::string> columns{
-      "step_time_s",        "step_time_p95_s",   "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu_pct",
-      "hfu_pct",            "peak_allocated_gib", "peak_reserved_gib",   "capacity_gib",         "fits",
-      "bubble_pct",         "exposed_tp_s",      "exposed_cp_s",         "exposed_ep_s",         "exposed_pp_s",
-      "exposed_dp_s",       "exposed_offload_s", "compute_s",            "recompute_s",          "optimizer_s",
-      "host_bound_s",       "imbalance_s",       "goodput_pct",          "cost_usd_per_step",    "provenance",
-      "assumed_pct",        "gpus",              "fingerprint"};
+  static const std::vector<std::string> columns{"step_time_s",
+                                                "step_time_p95_s",
+                                                "tokens_per_s_per_gpu",
+                                                "model_tflops_per_gpu",
+                                                "mfu_pct",
+                                                "hfu_pct",
+                                                "peak_allocated_gib",
+                                                "peak_reserved_gib",
+                                                "capacity_gib",
+                                                "fits",
+                                                "bubble_pct",
+                                                "exposed_tp_s",
+                                                "exposed_cp_s",
+                                                "exposed_ep_s",
+                                                "exposed_pp_s",
+                                                "exposed_dp_s",
+                                                "exposed_offload_s",
+                                                "compute_s",
+                                                "recompute_s",
+                                                "optimizer_s",
+                                                "host_bound_s",
+                                                "imbalance_s",
+                                                "goodput_pct",
+                                                "cost_usd_per_step",
+                                                "provenance",
+                                                "assumed_pct",
+                                                "gpus",
+                                                "fingerprint"};
   return columns;
 }
 
 std::vector<std::string> summary_cells(const Scenario& scenario, const StepSummary& s) {
   const RankBreakdown& b = s.mean;
   const int gpus = scenario.cluster.gpus();
-  std::vector<std::string> out{
-      number(s.step.seconds()), number(s.step_p95.seconds()), number(s.tokens_per_s_per_gpu),
-      number(s.model_tflops_per_gpu), number(s.mfu_pct), number(s.hfu_pct), number(s.peak_allocated.gibibytes()),
-      number(s.peak_reserved.gibibytes()), number(s.capacity.gibibytes()), s.fits ? "true" : "false",
-      number(s.bubble_pct)};
+  std::vector<std::string> out{number(s.step.seconds()),
+                               number(s.step_p95.seconds()),
+                               number(s.tokens_per_s_per_gpu),
+                               number(s.model_tflops_per_gpu),
+                               number(s.mfu_pct),
+                               number(s.hfu_pct),
+                               number(s.peak_allocated.gibibytes()),
+                               number(s.peak_reserved.gibibytes()),
+                               number(s.capacity.gibibytes()),
+                               s.fits ? "true" : "false",
+                               number(s.bubble_pct)};
   for (Time t : {b.tp, b.cp, b.ep, b.pp, b.dp, b.offload, b.compute, b.recompute, b.optimizer, b.host, b.wait})
     out.push_back(number(t.seconds()));
   out.push_back(number(100.0 * daly_goodput(gpus).share));

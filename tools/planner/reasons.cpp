@@ -28,7 +28,11 @@ constexpr Entry kEntries[kReasons] = {
 };
 }  // namespace
 
-const char* to_string(Reason reason) { return kEntries[static_cast<std::size_t>(reason)].name; }
-const char* explain(Reason reason) { return kEntries[static_cast<std::size_t>(reason)].explanation; }
+const char* to_string(Reason reason) {
+  return kEntries[static_cast<std::size_t>(reason)].name;
+}
+const char* explain(Reason reason) {
+  return kEntries[static_cast<std::size_t>(reason)].explanation;
+}
 
 }  // namespace k3sim

@@ -24,7 +24,9 @@ std::string checksum(std::int64_t index, const std::string& row) {
   return fmt::format("{:016x}", f.value());
 }
 
-std::string first_line(const std::string& digest) { return "# k3sim sweep journal " + digest; }
+std::string first_line(const std::string& digest) {
+  return "# k3sim sweep journal " + digest;
+}
 
 bool ends_open(const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
@@ -70,8 +72,7 @@ Journal::~Journal() {
 }
 
 void Journal::add(std::int64_t index, const std::string& row) {
-  const std::string line =
-      fmt::format("{}|{}|{}\n", index, row.substr(0, row.size() - 2), checksum(index, row));
+  const std::string line = fmt::format("{}|{}|{}\n", index, row.substr(0, row.size() - 2), checksum(index, row));
   const std::lock_guard<std::mutex> lock(mutex_);
   if (std::fputs(line.c_str(), file_) < 0 || std::fflush(file_) != 0)
     throw ConfigError("cannot be written", {}, {path_, 0, 0});

@@ -20,8 +20,8 @@ std::string RowMaker::row(std::int64_t index) {
   const std::vector<int> choice = space_.choice(index);
   for (std::size_t a = 0; a < choice.size(); ++a)
     cells.push_back(space_.axes()[a].values[static_cast<std::size_t>(choice[a])].text);
-  const std::vector<std::string> numbers =
-      e.simulated() ? summary_cells(e.scenario, e.prediction.summary) : std::vector<std::string>(summary_columns().size());
+  const std::vector<std::string> numbers = e.simulated() ? summary_cells(e.scenario, e.prediction.summary)
+                                                         : std::vector<std::string>(summary_columns().size());
   cells.insert(cells.end(), numbers.begin(), numbers.end());
   cells.push_back(e.text);
   return csv_line(cells);

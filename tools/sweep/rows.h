@@ -13,8 +13,8 @@ namespace k3sim {
 class RowMaker {
  public:
   RowMaker(const SearchSpace& space, const EvaluateOptions& options) : space_(space), options_(options) {}
-  std::string header() const;             // ends with CRLF
-  std::string row(std::int64_t index);    // thread-safe; ends with CRLF
+  std::string header() const;           // ends with CRLF
+  std::string row(std::int64_t index);  // thread-safe; ends with CRLF
   const SearchSpace& space() const { return space_; }
   // Tells rows of this space and these options from others.
   std::string digest() const;

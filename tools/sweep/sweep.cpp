@@ -19,7 +19,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string shard_name(int shard, int shards) { return fmt::format("shard-{}-of-{}.csv", shard, shards); }
+std::string shard_name(int shard, int shards) {
+  return fmt::format("shard-{}-of-{}.csv", shard, shards);
+}
 
 // Runs work(i) for i in [0, n) on some threads; the first exception stops all and is thrown again.
 void for_each_index(std::size_t n, int threads, const std::function<void(std::size_t)>& work) {
@@ -136,10 +138,12 @@ SweepOutcome merge_shards(const RowMaker& maker, const std::string& folder) {
     const auto line = static_cast<std::size_t>(i / shards) + 1;
     const std::string path = folder + "/" + shard_name(static_cast<int>(i % shards), shards);
     if (line >= file.size())
-      throw ConfigError(fmt::format("is incomplete: {} rows, {} expected", file.size() - 1, (size + shards - 1) / shards),
-                        {}, {path, 0, 0});
+      throw ConfigError(
+          fmt::format("is incomplete: {} rows, {} expected", file.size() - 1, (size + shards - 1) / shards), {},
+          {path, 0, 0});
     if (!file[line].starts_with(maker.space().id(i) + ","))
-      throw ConfigError("belongs to another space: its configurations differ", {}, {path, static_cast<int>(line) + 1, 1});
+      throw ConfigError("belongs to another space: its configurations differ", {},
+                        {path, static_cast<int>(line) + 1, 1});
     text += file[line];
   }
   SweepOutcome out{size, 0, folder + "/sweep.csv"};

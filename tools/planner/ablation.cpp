@@ -1,0 +1,132 @@
+#include "tools/planner/ablation.h"
+
+#include <fmt/format.h>
+
+#include "models/config/scenario_loader.h"
+#include "models/config/yaml_reader.h"
+#include "sim/base/error.h"
+
+namespace k3sim {
+
+const std::vector<Mechanism>& mechanisms() {
+  static const std::vector<Mechanism> table{
+      {"MoonEP -> plain all-to-all", {"moe.dispatcher=moonep"}, {"moe.dispatcher=alltoall"}},
+      {"KCP -> head all-to-all", {"parallel.cp_method=kcp"}, {"parallel.cp_method=all_to_all"}},
+      {"activation manager -> full recompute", {"activation.policy=unified"}, {"activation.policy=full"}},
+      {"offload off", {"activation.offload=true"}, {"activation.offload=false"}},
+      {"pipeline ZeRO-2 -> ZeRO-1 on the GPU", {"optimizer.gradient_shards=cpu"}, {"optimizer.gradient_shards=gpu"}},
+      {"split weight gradients off", {"schedule.split_wgrad=true"}, {"schedule.split_wgrad=false"}},
+      {"interleaving off", {}, {"parallel.vpp=1"}},
+      {"overlap of gradient reduction off", {"overlap.grad_reduce=true"}, {"overlap.grad_reduce=false"}},
+      {"overlap of parameter gathering off", {"overlap.param_gather=true"}, {"overlap.param_gather=false"}},
+      {"per-head Muon -> AdamW", {"optimizer.name=muon_per_head"}, {"optimizer.name=adamw"}},
+      {"routing skew -> balanced", {}, {"moe.routing={source: balanced}"}},
+  };
+  return table;
+}
+
+namespace {
+
+std::string text_of(const Scenario& s, const std::string& key);
+
+bool applies(const Mechanism& m, const Scenario& base) {
+  for (const std::string& a : m.applies) {
+    const std::size_t equals = a.find('=');
+    if (text_of(base, a.substr(0, equals)) != a.substr(equals + 1)) return false;
+  }
+  return true;
+}
+
+// The few keys that tell whether a mechanism is there at all.
+std::string text_of(const Scenario& s, const std::string& key) {
+  const auto word = [](bool b) { return std::string(b ? "true" : "false"); };
+  if (key == "model") return s.model.name;
+  if (key == "moe.dispatcher") return s.moe.dispatcher;
+  if (key == "parallel.cp_method") return s.parallel.cp_method;
+  if (key == "activation.policy") return s.activation.policy;
+  if (key == "activation.offload") return word(s.activation.offload);
+  if (key == "optimizer.gradient_shards") return s.optimizer.gradient_shards;
+  if (key == "optimizer.name") return s.optimizer.name;
+  if (key == "schedule.split_wgrad") return word(s.schedule.split_wgrad);
+  if (key == "overlap.grad_reduce") return word(s.overlap.grad_reduce);
+  if (key == "overlap.param_gather") return word(s.overlap.param_gather);
+  return {};
+}
+
+Evaluation with_off(const std::string& path, const std::vector<std::string>& overrides, MachineStore& machines,
+                    const EvaluateOptions& options) {
+  try {
+    return evaluate(load_scenario(path, overrides), machines, options);
+  } catch (const ConfigError& e) {
+    Evaluation out;
+    out.reason = Reason::no_effect;
+    out.text = e.problems().empty() ? e.what() : e.problems().front().key + ": " + e.problems().front().what;
+    return out;
+  }
+}
+
+AblationRow make_row(const Mechanism& m, bool cumulative, const Evaluation& e, const StepSummary& against) {
+  AblationRow row;
+  row.name = m.name;
+  row.cumulative = cumulative;
+  row.reason = e.reason;
+  row.text = e.text;
+  if (!e.simulated()) return row;
+  row.summary = e.prediction.summary;
+  row.step_change_s = row.summary.step.seconds() - against.step.seconds();
+  row.mfu_change = row.summary.mfu_pct - against.mfu_pct;
+  row.memory_change_gib = row.summary.peak_reserved.gibibytes() - against.peak_reserved.gibibytes();
+  return row;
+}
+
+}  // namespace
+
+Ablation ablate(const std::string& path, const std::vector<std::string>& overrides, MachineStore& machines,
+                const EvaluateOptions& options) {
+  const Scenario scenario = load_scenario(path, overrides);
+  const Evaluation base = evaluate(scenario, machines, options);
+  if (!base.simulated()) throw ConfigError(base.text);
+  Ablation out;
+  out.base = base.prediction.summary;
+  std::vector<AblationRow> cumulative;
+  std::vector<std::string> all = overrides;
+  StepSummary last = out.base;
+  for (const Mechanism& m : mechanisms()) {
+    if (!applies(m, scenario)) continue;
+    std::vector<std::string> one = overrides;
+    one.insert(one.end(), m.off.begin(), m.off.end());
+    const Evaluation single = with_off(path, one, machines, options);
+    if (single.simulated() && single.prediction.summary.fingerprint == out.base.fingerprint &&
+        single.prediction.summary.peak_reserved == out.base.peak_reserved)
+      continue;  // it was off already
+    out.rows.push_back(make_row(m, false, single, out.base));
+    std::vector<std::string> next = all;
+    next.insert(next.end(), m.off.begin(), m.off.end());
+    const Evaluation sum = with_off(path, next, machines, options);
+    cumulative.push_back(make_row(m, true, sum, last));
+    if (!sum.simulated()) continue;
+    all = std::move(next);
+    last = sum.prediction.summary;
+  }
+  out.rows.insert(out.rows.end(), cumulative.begin(), cumulative.end());
+  return out;
+}
+
+std::string ablation_csv(const Ablation& a) {
+  std::string out = csv_line({"mechanism", "mode", "reason", "step_time_s", "step_change_s", "mfu_pct", "mfu_change",
+                              "peak_reserved_gib", "memory_change_gib", "fits", "note"});
+  const auto row = [&](const std::string& name, const char* mode, const AblationRow& r) {
+    const bool good = r.reason == Reason::ok || r.reason == Reason::memory;
+    const auto n = [&](double v) { return good ? fmt::format("{:.9g}", v) : std::string(); };
+    out += csv_line({name, mode, to_string(r.reason), n(r.summary.step.seconds()), n(r.step_change_s),
+                     n(r.summary.mfu_pct), n(r.mfu_change), n(r.summary.peak_reserved.gibibytes()),
+                     n(r.memory_change_gib), good ? (r.summary.fits ? "true" : "false") : "", r.text});
+  };
+  AblationRow base;
+  base.summary = a.base;
+  row("scenario", "base", base);
+  for (const AblationRow& r : a.rows) row(r.name, r.cumulative ? "cumulative" : "single", r);
+  return out;
+}
+
+}  // namespace k3sim

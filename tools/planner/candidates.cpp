@@ -1,0 +1,153 @@
+#include "tools/planner/candidates.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "sim/base/error.h"
+#include "sim/graph/longest_path.h"
+
+namespace k3sim {
+
+namespace {
+
+// Counts through the space like an odometer and keeps the scenario in step.
+class Odometer {
+ public:
+  explicit Odometer(const SearchSpace& space)
+      : space_(space), scenario_(space.base()), choice_(space.axes().size(), 0) {}
+  const Scenario& scenario() const { return scenario_; }
+  const std::vector<int>& choice() const { return choice_; }
+  std::int64_t model_changes() const { return model_changes_; }
+  void advance() {
+    for (std::size_t a = choice_.size(); a-- > 0;) {
+      const bool carry = ++choice_[a] == static_cast<int>(space_.axes()[a].values.size());
+      if (carry) choice_[a] = 0;
+      space_.apply(a, choice_[a], scenario_);
+      if (space_.axes()[a].key == "model" || space_.axes()[a].key == "variants") ++model_changes_;
+      if (!carry) return;
+    }
+  }
+
+ private:
+  const SearchSpace& space_;
+  Scenario scenario_;
+  std::vector<int> choice_;
+  std::int64_t model_changes_ = 0;
+};
+
+using MapKey = std::tuple<std::string, int, int, bool, bool, std::int64_t>;
+
+MapKey map_key(const Scenario& s, const Layout& layout) {
+  // Overlapped pairs depend on whether there are enough micro-batches to pair at all.
+  return {s.schedule.name + s.schedule.file,
+          s.parallel.pp,
+          s.parallel.vpp,
+          s.schedule.split_wgrad,
+          s.moe.overlap_ep,
+          std::min<std::int64_t>(layout.microbatches, 2 * s.parallel.pp)};
+}
+
+}  // namespace
+
+std::vector<Candidate> generate_candidates(const SearchSpace& space, CostTables& tables, bool tp_across_nodes,
+                                           ReasonCounts& counts) {
+  std::vector<Candidate> out;
+  Odometer at(space);
+  LayoutRules rules(at.scenario().model);
+  std::int64_t model = 0;
+  for (std::int64_t i = 0; i < space.size(); ++i) {
+    if (at.model_changes() != model) model = at.model_changes(), rules = LayoutRules(at.scenario().model);
+    Candidate c;
+    c.index = i;
+    const Reason r = rules.check(at.scenario(), c.layout, tp_across_nodes);
+    if (r == Reason::ok) {
+      c.table = tables.key(at.choice(), at.scenario());
+      out.push_back(c);
+    } else {
+      ++counts[static_cast<std::size_t>(r)];
+    }
+    at.advance();
+  }
+  return out;
+}
+
+void bound_candidates(const SearchSpace& space, const CostTables& tables, Objective objective, int threads,
+                      std::vector<Candidate>& candidates, ReasonCounts& counts) {
+  std::map<MapKey, StageMap> maps;
+  std::vector<Reason> reasons(candidates.size(), Reason::ok);
+  constexpr std::size_t kSlice = 512;  // enough that starting a slice costs nothing
+  std::mutex mutex;
+  const auto find_map = [&](const Scenario& s, const Layout& layout) -> const StageMap& {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto [it, fresh] = maps.try_emplace(map_key(s, layout));
+    if (fresh) it->second = stage_map(s, layout);
+    return it->second;
+  };
+  in_parallel((candidates.size() + kSlice - 1) / kSlice, threads, [&](std::size_t slice) {
+    Scenario s = space.base();
+    for (std::size_t i = slice * kSlice; i < std::min(candidates.size(), (slice + 1) * kSlice); ++i) {
+      Candidate& c = candidates[i];
+      const std::vector<int> choice = space.choice(c.index);
+      for (std::size_t a = 0; a < choice.size(); ++a) space.apply(a, choice[a], s);
+      const Machine& machine = *tables.table(c.table).machine;
+      try {
+        const StageMap& map = find_map(s, c.layout);
+        const Bytes capacity = s.cluster.memory_override.value_or(machine.gpu.usable_memory);
+        if (least_memory(s, map, c.layout, c.chunks->costs) > capacity) reasons[i] = Reason::memory_bound;
+        c.bound = least_step_seconds(map, c.layout, c.chunks->costs) * objective_factor(objective, s, machine);
+      } catch (const ConfigError&) {
+        reasons[i] = Reason::schedule;
+      }
+    }
+  });
+  std::vector<Candidate> left;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (reasons[i] == Reason::ok)
+      left.push_back(candidates[i]);
+    else
+      ++counts[static_cast<std::size_t>(reasons[i])];
+  }
+  std::sort(left.begin(), left.end(), [](const Candidate& a, const Candidate& b) {
+    return std::pair(a.bound, a.index) < std::pair(b.bound, b.index);
+  });
+  candidates = std::move(left);
+}
+
+void vary_costs(Ranked& ranked) {
+  const StepPrediction& p = ranked.evaluation.prediction;
+  if (!p.graph) return;
+  const TaskGraph& g = p.graph->built.graph;
+  std::vector<Time> durations(p.graph->built.durations.size());
+  const auto step = [&](double factor) {
+    for (std::size_t t = 0; t < durations.size(); ++t) {
+      const auto kind = static_cast<StepTask>(g.kind(TaskId(static_cast<std::uint32_t>(t))));
+      const bool kernel = kind == StepTask::forward || kind == StepTask::backward || kind == StepTask::weight_grad ||
+                          kind == StepTask::recompute || kind == StepTask::optimizer;
+      durations[t] = kernel ? scale(p.graph->built.durations[t], factor) : p.graph->built.durations[t];
+    }
+    return longest_path(g, durations).makespan.seconds();
+  };
+  ranked.step_low = step(0.95);
+  ranked.step_high = step(1.05);
+}
+
+void mark_pareto(std::vector<Ranked>& ranked) {
+  const auto axes = [](const Ranked& r) {
+    const StepSummary& s = r.evaluation.prediction.summary;
+    return std::array<double, 4>{r.value, -(s.capacity - s.peak_reserved).as_double(),
+                                 static_cast<double>(r.evaluation.scenario.cluster.gpus()),
+                                 r.step_high / s.step.seconds()};
+  };
+  for (Ranked& r : ranked) {
+    r.pareto = std::none_of(ranked.begin(), ranked.end(), [&](const Ranked& other) {
+      const auto a = axes(other), b = axes(r);
+      bool no_worse = true, better = false;
+      for (std::size_t i = 0; i < a.size(); ++i) no_worse = no_worse && a[i] <= b[i], better = better || a[i] < b[i];
+      return no_worse && better;
+    });
+  }
+}
+
+}  // namespace k3sim

@@ -1,0 +1,20 @@
+// The steps of the search around the simulation: making candidates, bounding them, judging finalists.
+// Source: engine-design section 16.
+#pragma once
+
+#include "tools/planner/search.h"
+
+namespace k3sim {
+
+// Walks the whole space with one scenario that changes axis by axis; counts what each rule removes.
+std::vector<Candidate> generate_candidates(const SearchSpace& space, CostTables& tables, bool tp_across_nodes,
+                                           ReasonCounts& counts);
+// Drops what cannot fit, sets the bounds and sorts: best bound first, ties by index.
+void bound_candidates(const SearchSpace& space, const CostTables& tables, Objective objective, int threads,
+                      std::vector<Candidate>& candidates, ReasonCounts& counts);
+
+// The step when every kernel takes 5 % less or more: the graph is evaluated again with other durations.
+void vary_costs(Ranked& ranked);
+void mark_pareto(std::vector<Ranked>& ranked);
+
+}  // namespace k3sim

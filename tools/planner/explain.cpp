@@ -1,0 +1,118 @@
+#include "tools/planner/explain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace k3sim {
+
+namespace {
+
+struct Part {
+  const char* name;
+  Time RankBreakdown::*field;
+};
+constexpr Part kParts[] = {
+    {"compute", &RankBreakdown::compute},     {"recompute", &RankBreakdown::recompute},
+    {"exposed tp", &RankBreakdown::tp},       {"exposed cp", &RankBreakdown::cp},
+    {"exposed ep", &RankBreakdown::ep},       {"exposed pp", &RankBreakdown::pp},
+    {"exposed dp", &RankBreakdown::dp},       {"offload stall", &RankBreakdown::offload},
+    {"bubble", &RankBreakdown::bubble},       {"host", &RankBreakdown::host},
+    {"optimizer", &RankBreakdown::optimizer}, {"end of step", &RankBreakdown::wait},
+};
+
+std::string changed_settings(const SearchSpace& space, std::int64_t a, std::int64_t b) {
+  const std::vector<int> x = space.choice(a), y = space.choice(b);
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i]) continue;
+    const SpaceAxis& axis = space.axes()[i];
+    parts.push_back(fmt::format("{} {} instead of {}", axis.key, axis.values[static_cast<std::size_t>(x[i])].text,
+                                axis.values[static_cast<std::size_t>(y[i])].text));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::vector<PartChange> part_changes(const StepSummary& first, const StepSummary& second) {
+  std::vector<PartChange> out;
+  for (const Part& p : kParts) {
+    const double change = (second.mean.*p.field).seconds() - (first.mean.*p.field).seconds();
+    if (std::abs(change) > 1e-9) out.push_back({p.name, change});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const PartChange& a, const PartChange& b) { return std::abs(a.seconds) > std::abs(b.seconds); });
+  return out;
+}
+
+std::string explain_winner(const SearchSpace& space, const Ranked& winner, const Ranked& other) {
+  const StepSummary &a = winner.evaluation.prediction.summary, &b = other.evaluation.prediction.summary;
+  std::string text =
+      fmt::format("with {}: step {:.3f} s against {:.3f} s", changed_settings(space, winner.index, other.index),
+                  a.step.seconds(), b.step.seconds());
+  std::vector<std::string> parts;
+  for (const PartChange& c : part_changes(a, b)) {
+    if (parts.size() == 4) break;
+    parts.push_back(fmt::format("{} {:+.3f} s", c.part, -c.seconds));
+  }
+  if (!parts.empty()) text += fmt::format(" ({})", fmt::join(parts, ", "));
+  if (a.peak_reserved != b.peak_reserved)
+    text += fmt::format("; memory {:+.1f} GiB", a.peak_reserved.gibibytes() - b.peak_reserved.gibibytes());
+  if (too_close(a, b)) text += "; too close to call: their error bars overlap";
+  return text;
+}
+
+std::string layout_text(const SearchSpace& space, std::int64_t index) {
+  std::vector<std::string> parts;
+  const std::vector<int> choice = space.choice(index);
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    const SpaceAxis& axis = space.axes()[i];
+    if (axis.values.size() < 2) continue;
+    const std::string& text = axis.values[static_cast<std::size_t>(choice[i])].text;
+    const std::size_t dot = axis.key.rfind('.');
+    parts.push_back(axis.key == "variants" ? text
+                                           : axis.key.substr(dot == std::string::npos ? 0 : dot + 1) + "=" + text);
+  }
+  return fmt::format("{}", fmt::join(parts, " "));
+}
+
+std::string counts_text(const SearchResult& r) {
+  std::string out = fmt::format("{} configurations, {} could fit, {} evaluated, {} simulated kernel by kernel\n", r.raw,
+                                r.candidates, r.evaluated, r.simulated);
+  for (int i = 1; i < kReasons; ++i) {
+    const std::int64_t n = r.counts[static_cast<std::size_t>(i)];
+    if (n > 0)
+      out += fmt::format("  {:>9}  {:<13} {}\n", n, to_string(static_cast<Reason>(i)), explain(static_cast<Reason>(i)));
+  }
+  return out;
+}
+
+std::string plan_csv(const SearchSpace& space, const SearchResult& result) {
+  std::vector<std::string> header{"rank", "id", "reason", "pareto", "bound_s", "step_low_s", "step_high_s"};
+  for (const SpaceAxis& axis : space.axes()) header.push_back(axis.key);
+  for (const std::string& c : summary_columns()) header.push_back(c);
+  std::string out = csv_line(header);
+  int rank = 0;
+  for (const std::vector<Ranked>* list : {&result.ranked, &result.misfits})
+    for (const Ranked& r : *list) {
+      const bool fits = list == &result.ranked;
+      std::vector<std::string> cells{fits ? fmt::format("{}", ++rank) : "",  space.id(r.index),
+                                     to_string(r.evaluation.reason),         r.pareto ? "true" : "false",
+                                     fmt::format("{:.9g}", r.bound_seconds), fmt::format("{:.9g}", r.step_low),
+                                     fmt::format("{:.9g}", r.step_high)};
+      const std::vector<int> choice = space.choice(r.index);
+      for (std::size_t a = 0; a < choice.size(); ++a)
+        cells.push_back(space.axes()[a].values[static_cast<std::size_t>(choice[a])].text);
+      const std::vector<std::string> numbers =
+          r.evaluation.simulated() ? summary_cells(r.evaluation.scenario, r.evaluation.prediction.summary)
+                                   : std::vector<std::string>(summary_columns().size());
+      cells.insert(cells.end(), numbers.begin(), numbers.end());
+      out += csv_line(cells);
+    }
+  return out;
+}
+
+}  // namespace k3sim

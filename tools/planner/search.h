@@ -1,0 +1,59 @@
+// Best-first search of a space.
+//   1. layout rules, counted per reason      4. sort by bound; evaluate in batches of 64 at one task per layer pass
+//   2. shared cost tables                    5. stop when the next bound cannot enter the best `finalists`
+//   3. bounds on memory and time             6. finalists again at kernel level with the allocator, as `run` does
+// Batches are fixed in size and only their results move the limit, so that which candidates are pruned does not depend
+// on threads. Without pruning all candidates are evaluated; finalists and winner are the same because the bounds are
+// admissible. Source: engine-design section 16.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/planner/bounds.h"
+#include "tools/planner/evaluate.h"
+
+namespace k3sim {
+
+enum class Objective : std::uint8_t { mfu, step_time, cost, goodput };
+
+struct SearchOptions {
+  Objective objective = Objective::mfu;
+  int top = 10;
+  int finalists = 24;  // evaluated at kernel level; at least 2 x top
+  bool prune = true;
+  int threads = 1;
+  EvaluateOptions evaluate;
+  std::function<void(std::int64_t done, std::int64_t all)> progress = {};
+};
+
+struct Ranked {
+  std::int64_t index = 0;
+  double coarse = 0;  // objective at one task per layer pass, smaller is better
+  double value = 0;   // objective at kernel level
+  double bound_seconds = 0;
+  Evaluation evaluation;               // kernel level
+  double step_low = 0, step_high = 0;  // seconds with all costs 5 % lower and higher
+  bool pareto = false;                 // nothing is better in time, memory headroom and GPUs at once
+};
+
+struct SearchResult {
+  std::int64_t raw = 0, candidates = 0, evaluated = 0, simulated = 0;
+  ReasonCounts counts{};
+  std::vector<Ranked> ranked;                                                  // finalists that fit, best first
+  std::vector<Ranked> misfits;                                                 // finalists that do not fit
+  double rules_s = 0, tables_s = 0, bounds_s = 0, coarse_s = 0, kernel_s = 0;  // wall time per phase
+};
+
+SearchResult search(const SearchSpace& space, MachineStore& machines, const SearchOptions& options);
+
+// What a step of one second is worth: value = seconds x factor, smaller is better.
+//   step_time 1; mfu GPUs x peak / model FLOPs; cost USD per token; goodput GPU seconds per useful token
+double objective_factor(Objective objective, const Scenario& scenario, const Machine& machine);
+Objective parse_objective(const std::string& name);  // throws UsageError
+
+// a and b cannot be told apart: their step times differ by less than their error bars allow.
+bool too_close(const StepSummary& a, const StepSummary& b);
+
+}  // namespace k3sim

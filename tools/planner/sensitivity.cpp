@@ -1,0 +1,130 @@
+#include "tools/planner/sensitivity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "sim/base/check.h"
+
+namespace k3sim {
+
+namespace {
+
+// Another cost model's times, divided by a factor for some kernel families.
+class ScaledCost final : public CostModel {
+ public:
+  ScaledCost(std::shared_ptr<const CostModel> base, std::vector<KernelFamily> families, double factor)
+      : base_(std::move(base)), families_(std::move(families)), factor_(factor) {}
+  KernelTime time(const Kernel& kernel) const override {
+    KernelTime t = base_->time(kernel);
+    if (std::find(families_.begin(), families_.end(), kernel.family) != families_.end())
+      t.time = scale(t.time, 1.0 / factor_);
+    return t;
+  }
+
+ private:
+  std::shared_ptr<const CostModel> base_;
+  std::vector<KernelFamily> families_;
+  double factor_;
+};
+
+void scale_kernels(Machine& m, std::vector<KernelFamily> families, double factor) {
+  m.cost = std::make_shared<ScaledCost>(m.cost, std::move(families), factor);
+}
+
+void scale_nvlink(Machine& m, double factor) {
+  m.comm.nvlink_rate *= factor;
+  m.comm.p2p_rate = m.comm.p2p_rate * factor;
+  for (auto& curves : m.comm.curves)
+    for (TimeCurve& curve : curves) curve = rescaled(curve, factor, curve.seconds.front());
+}
+
+void scale_nic(Machine& m, double factor) {
+  m.comm.scale_out.nic_payload = m.comm.scale_out.nic_payload * factor;
+  m.comm.scale_out.all_to_all_payload = m.comm.scale_out.all_to_all_payload * factor;
+}
+
+struct Input {
+  const char* name;
+  void (*change)(Machine&, double);
+};
+
+constexpr Input kInputs[] = {
+    {"GEMM rate",
+     [](Machine& m, double f) {
+       scale_kernels(m, {KernelFamily::gemm, KernelFamily::grouped_gemm}, f);
+     }},
+    {"attention rate", [](Machine& m, double f) { scale_kernels(m, {KernelFamily::attention}, f); }},
+    {"KDA rate", [](Machine& m, double f) { scale_kernels(m, {KernelFamily::kda}, f); }},
+    {"memory-bound kernels",
+     [](Machine& m, double f) {
+       scale_kernels(m, {KernelFamily::memory, KernelFamily::topk}, f);
+     }},
+    {"optimizer kernels",
+     [](Machine& m, double f) {
+       scale_kernels(m, {KernelFamily::optimizer, KernelFamily::newton_schulz}, f);
+     }},
+    {"NVLink bandwidth", scale_nvlink},
+    {"NIC bandwidth", scale_nic},
+    {"expert exchange", [](Machine& m, double f) { m.software.ep_efficiency *= f; }},
+    {"host link", [](Machine& m, double f) { m.gpu.host_link = m.gpu.host_link * f; }},
+    {"kernel launch",
+     [](Machine& m, double f) {
+       m.software.host_launch = scale(m.software.host_launch, 1.0 / f);
+       m.software.host_action = scale(m.software.host_action, 1.0 / f);
+     }},
+};
+
+double step_of(const Scenario& s, const Machine& m, const StepOptions& options) {
+  return predict_step(s, m, options).summary.step.seconds();
+}
+
+}  // namespace
+
+const std::vector<std::string>& sensitivity_inputs() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const Input& i : kInputs) out.emplace_back(i.name);
+    return out;
+  }();
+  return names;
+}
+
+Machine scaled_machine(const Machine& machine, const std::string& input, double factor) {
+  for (const Input& i : kInputs) {
+    if (input != i.name) continue;
+    Machine m = machine;
+    i.change(m, factor);
+    return m;
+  }
+  CS_CHECK(false, "no input is called '{}'", input);
+}
+
+std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Machine& machine, const StepOptions& options,
+                                       double change) {
+  StepOptions quick = options;
+  quick.memory.emulated_ranks = 0;
+  quick.keep_graph = false;
+  quick.reuse = {};
+  const double base = step_of(scenario, machine, quick);
+  std::vector<Sensitivity> out;
+  for (const std::string& input : sensitivity_inputs()) {
+    const double worse = step_of(scenario, scaled_machine(machine, input, 1.0 / (1.0 + change)), quick);
+    const double better = step_of(scenario, scaled_machine(machine, input, 1.0 + change), quick);
+    out.push_back({input, 100.0 * (worse / base - 1.0), 100.0 * (better / base - 1.0)});
+  }
+  // Imbalance is the scenario's, not the machine's.
+  if (scenario.moe.routing.skew_sigma > 0) {
+    Scenario worse = scenario, better = scenario;
+    worse.moe.routing.skew_sigma *= 1.0 + change;
+    better.moe.routing.skew_sigma /= 1.0 + change;
+    out.push_back({"expert imbalance", 100.0 * (step_of(worse, machine, quick) / base - 1.0),
+                   100.0 * (step_of(better, machine, quick) / base - 1.0)});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Sensitivity& a, const Sensitivity& b) {
+    return std::abs(a.step_change_pct) > std::abs(b.step_change_pct);
+  });
+  return out;
+}
+
+}  // namespace k3sim
