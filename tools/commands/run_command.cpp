@@ -89,7 +89,8 @@ int predict(const Options& o, CommandContext& context) {
   const Machine machine = load_machine(scenario);
   const StepPrediction p = predict_step(scenario, machine, step_options(o));
   if (scenario.parallel.dp == 0)
-    scenario.parallel.dp = scenario.cluster.gpus() / (scenario.parallel.tp * scenario.parallel.pp * scenario.parallel.cp);
+    scenario.parallel.dp =
+        scenario.cluster.gpus() / (scenario.parallel.tp * scenario.parallel.pp * scenario.parallel.cp);
   if (!o.out.empty()) write_outputs(o, scenario, p);
   if (context.json)
     context.out << summary_json(scenario, p);

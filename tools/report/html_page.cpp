@@ -105,7 +105,8 @@ std::string html_escaped(std::string_view text) {
 }
 
 void HtmlPage::section(const std::string& type, const std::string& heading, const std::string& json) {
-  sections_.push_back(fmt::format("{{\"type\":{},\"heading\":{},\"data\":{}}}", in_quotes(type), in_quotes(heading), json));
+  sections_.push_back(
+      fmt::format("{{\"type\":{},\"heading\":{},\"data\":{}}}", in_quotes(type), in_quotes(heading), json));
 }
 
 void HtmlPage::figures(const std::string& heading, const std::vector<PageFigure>& figures) {
@@ -123,10 +124,10 @@ void HtmlPage::explore(const std::string& heading, const PageExplorer& e) {
   const auto axis = [](const PageAxis& a) {
     return fmt::format("{{\"key\":{},\"larger\":{}}}", in_quotes(a.key), a.larger_is_better);
   };
-  section(
-      "explore", heading,
-      fmt::format("{{\"table\":{},\"x\":{},\"y\":{},\"parallel\":{},\"name\":{}}}", table_json(e.table), axis(e.x),
-                  axis(e.y), list(e.parallel, [](const std::string& k) { return in_quotes(k); }), in_quotes(e.name_column)));
+  section("explore", heading,
+          fmt::format("{{\"table\":{},\"x\":{},\"y\":{},\"parallel\":{},\"name\":{}}}", table_json(e.table), axis(e.x),
+                      axis(e.y), list(e.parallel, [](const std::string& k) { return in_quotes(k); }),
+                      in_quotes(e.name_column)));
 }
 
 void HtmlPage::note(const std::string& heading, const std::vector<std::string>& paragraphs,

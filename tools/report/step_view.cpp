@@ -21,11 +21,7 @@ int part_index(Time RankBreakdown::*field) {
 class Viewer {
  public:
   explicit Viewer(const StepPrediction& p)
-      : plan_(*p.plan),
-        graph_(*p.graph),
-        g_(graph_.built.graph),
-        times_(*p.times),
-        bar_of_span_(graph_.spans.size(), -1) {
+      : plan_(*p.plan), graph_(*p.graph), g_(graph_.built.graph), times_(*p.times) {
     break_down(graph_, times_, &pieces_);
   }
 
@@ -107,7 +103,7 @@ class Viewer {
   const TaskGraph& g_;
   const TaskTimes& times_;
   std::vector<IdlePiece> pieces_;
-  std::vector<int> span_of_task_, bar_of_span_;
+  std::vector<int> span_of_task_;
 };
 
 const char* short_kind(ActionKind k) {
