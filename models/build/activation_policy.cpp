@@ -2,6 +2,8 @@
 // Korthikanti et al. 2022 (selective recompute).
 #include "models/build/activation_policy.h"
 
+#include <algorithm>
+
 #include "sim/base/error.h"
 #include "sim/base/suggest.h"
 
@@ -55,6 +57,14 @@ RecomputePolicy make_recompute_policy(const ActivationConfig& config, const Mode
                                did_you_mean(config.policy, activation_policy_names())}});
   }
   policy.offload = policy.offload || config.offload;
+  for (const std::string& word : config.forbid) {
+    const std::vector<std::string> known{"fp8", "offload", "remote_offload", "recompute"};
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      throw ConfigError({Problem{{}, "activation.forbid", "unknown word '" + word + "'", did_you_mean(word, known)}});
+    if (word == "fp8") policy.fp8 = false;
+    if (word == "offload") policy.offload = false;
+    if (word == "recompute") policy.full = false, policy.modules = {};
+  }
   for (const std::string& module : config.recompute) mark_by_name(policy, module);
   for (const TensorRule& rule : config.tensors)
     policy.rules.push_back({rule.match, parse_treatment(rule.policy, "activation.tensors")});

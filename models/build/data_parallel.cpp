@@ -33,8 +33,8 @@ Time DataParallel::reduce_one(std::int64_t parameters, GroupKind group) const {
 Time DataParallel::gather_one(std::int64_t parameters, GroupKind group) const {
   if (parameters == 0 || plan_.scenario.optimizer.zero == 0) return Time();
   const PrecisionConfig& p = plan_.scenario.precision;
-  const Bytes values = p.fp8_parameters ? Bytes(parameters)
-                                          : parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
+  const Bytes values =
+      p.fp8_parameters ? Bytes(parameters) : parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
   return plan_.comm->subgroup(Collective::all_gather, values, group, shard_ranks(group), true).time;
 }
 

@@ -8,6 +8,8 @@
 #include "models/build/activation_policy.h"
 #include "models/build/pair_actions.h"
 #include "models/build/split_config.h"
+#include "sim/base/error.h"
+#include "sim/base/suggest.h"
 
 namespace k3sim {
 
@@ -33,10 +35,22 @@ LayerSet::LayerSet(const Scenario& s, const Machine& machine, const Placement& p
   embedding_parameters_ = k3sim::embedding_parameters(m, split_);
   head_parameters_ = k3sim::head_parameters(m, split_);
   time_decoder(m, machine, comm);
+  check_rules();
+}
+
+void LayerSet::check_rules() const {
+  for (const StorageRule& rule : policy_.rules)
+    if (std::none_of(tensor_names_.begin(), tensor_names_.end(),
+                     [&](const std::string& name) { return name_matches(rule.match, name); }))
+      throw ConfigError({Problem{{},
+                                 "activation.tensors",
+                                 "no saved tensor matches '" + rule.match + "'",
+                                 did_you_mean(rule.match, {tensor_names_.begin(), tensor_names_.end()})}});
 }
 
 const TimedLayer* LayerSet::time(const LayerProgram& program, bool recomputed, const Machine& machine,
                                  const CommCoster& comm) {
+  for (const SavedTensor& t : program.saved) tensor_names_.insert(t.name);
   storage_.push_back(time_layer(program, recomputed ? policy_ : RecomputePolicy{}, options_, machine, comm));
   return &storage_.back();
 }

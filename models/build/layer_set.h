@@ -6,6 +6,8 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "models/build/layer_timing.h"
@@ -35,6 +37,7 @@ class LayerSet {
 
  private:
   const TimedLayer* time(const LayerProgram& program, bool recomputed, const Machine& machine, const CommCoster& comm);
+  void check_rules() const;
   void time_decoder(const ModelSpec& model, const Machine& machine, const CommCoster& comm);
 
   SplitConfig split_;
@@ -42,6 +45,7 @@ class LayerSet {
   RecomputePolicy policy_;
   TimingOptions options_;
   std::deque<TimedLayer> storage_;
+  std::set<std::string> tensor_names_;  // of all layers, for rules that match none
   const TimedLayer *embedding_ = nullptr, *head_ = nullptr, *mtp_ = nullptr;
   std::vector<std::array<const TimedLayer*, 2>> decoder_;
   std::vector<ParameterCount> parameters_;

@@ -53,7 +53,8 @@ class Judge {
       ParameterCount parameters = edge_parameters(c, chunks);
       for (int i = 0; i < stage_layers[c]; ++i, ++layer) {
         time += seconds(layers_[layer]);
-        kept[rank] += layers_[layer]->saved.as_double() * in_flight(rank);
+        // Policy auto will fit the activations itself.
+        if (plan_.scenario.activation.policy != "auto") kept[rank] += layers_[layer]->saved.as_double() * in_flight(rank);
         parameters.dense += plan_.layers->parameters(layer).dense;
         parameters.experts += plan_.layers->parameters(layer).experts;
       }
@@ -66,7 +67,7 @@ class Judge {
     cost.slowest_rank = *std::max_element(ranks.begin(), ranks.end());
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       const double used = state_bytes(states[r], plan_.scenario.optimizer).gpu().as_double() + kept[r];
-      cost.missing_gib = std::max(cost.missing_gib, (used - 0.85 * capacity_) / (1 << 30));
+      cost.missing_gib = std::max(cost.missing_gib, (used - 0.75 * capacity_) / (1 << 30));
     }
     cost.missing_gib = std::max(0.0, cost.missing_gib);
     const double per_rank = static_cast<double>(chunks) / static_cast<double>(ranks.size());
@@ -108,7 +109,8 @@ class Judge {
     for (std::size_t c = 0; c + 1 < rows_after.size(); ++c) {
       if (chain[c] == chain[c + 1]) continue;
       const double hop = plan_.comm->pipeline_hop(row_ * (1 + rows.sent[c])).time.seconds();
-      const double exposed = plan_.scenario.overlap.p2p ? 0.1 : 1.0;  // overlapped sends still take copies and bandwidth
+      const double exposed =
+          plan_.scenario.overlap.p2p ? 0.1 : 1.0;  // overlapped sends still take copies and bandwidth
       ranks[static_cast<std::size_t>(chain[c])] += exposed * hop;
       ranks[static_cast<std::size_t>(chain[c + 1])] += exposed * hop;
     }

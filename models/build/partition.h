@@ -2,8 +2,8 @@
 //   slowest rank (time of all its chunks, embedding, head and MTP layer included, plus the transfers of its boundaries)
 //   + slowest chunk x (chunks per rank - 1) / 2        uneven chunks make ranks wait inside a round
 //   + 1 s per GiB that a rank's states and activations exceed the usable memory
-// starting from the cut that minimises the slowest chunk, single layers move between neighbours while that helps. A late
-// boundary of a model with AttnRes carries more rows, an early rank holds more micro-batches: both move the cut.
+// starting from the cut that minimises the slowest chunk, single layers move between neighbours while that helps. A
+// late boundary of a model with AttnRes carries more rows, an early rank holds more micro-batches: both move the cut.
 // Source: k3-facts 2.5; peers (d) 7.
 #pragma once
 

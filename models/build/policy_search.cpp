@@ -57,6 +57,10 @@ LayerCost cost_of(const PolicyProblem& p, const PolicyLayer& layer, const Treatm
   return c;
 }
 
+double flights(const PolicyProblem& p, const PolicyLayer& l) {
+  return l.in_flight > 0 ? l.in_flight : p.in_flight;
+}
+
 class Search {
  public:
   Search(const PolicyProblem& p, std::vector<Treatments> start) : p_(p), how_(std::move(start)) {
@@ -65,9 +69,8 @@ class Search {
   }
 
   Sums now() const { return now_; }
-  bool fits(const Sums& s) const {
-    return s.peak <= p_.limit.as_double() && (p_.host_limit.count() == 0 || s.host <= p_.host_limit.as_double());
-  }
+  bool fits(const Sums& s) const { return s.peak <= p_.limit.as_double() && host_fits(s); }
+  bool host_fits(const Sums& s) const { return p_.host_limit.count() == 0 || s.host <= p_.host_limit.as_double(); }
   const std::vector<Treatments>& treatments() const { return how_; }
 
   void run() {
@@ -85,11 +88,12 @@ class Search {
     for (std::size_t l = 0; l < cost_.size(); ++l) {
       const LayerCost& c = l == changed ? other : cost_[l];
       s.added += p_.layers[l].count * c.added;
-      gpu += p_.layers[l].count * c.gpu;
-      s.host += p_.in_flight * p_.layers[l].count * c.host;
+      const double alive = p_.layers[l].count * flights(p_, p_.layers[l]);
+      gpu += alive * c.gpu;
+      s.host += alive * c.host;
       transient = std::max(transient, c.transient);
     }
-    s.peak = p_.in_flight * gpu + transient;
+    s.peak = gpu + transient;
     return s;
   }
 
@@ -132,7 +136,7 @@ class Search {
       }
       how[i] = before;
     }
-    for (int m = 0; m < kModules; ++m) {
+    for (int m = 0; p_.recompute && m < kModules; ++m) {
       const Treatments before = how;
       for (std::size_t i = 1; i < tensors.size(); ++i)
         if (tensors[i].module == static_cast<Module>(m) && tensors[i].recomputable)
@@ -143,8 +147,10 @@ class Search {
   }
 
   bool allowed(const SavedTensor& t, const TensorTreatment& how) const {
-    const bool narrow = bytes_per_element(t.dtype) == 2.0;
-    return (!how.fp8 || narrow) && (how.place != StoragePlace::remote || (p_.remote && how.fp8 == narrow));
+    const bool narrow = p_.fp8 && bytes_per_element(t.dtype) == 2.0;
+    if (how.fp8 && !narrow) return false;
+    if (how.place == StoragePlace::host && !p_.offload) return false;
+    return how.place != StoragePlace::remote || (p_.remote && how.fp8 == narrow);
   }
 
   const PolicyProblem& p_;
@@ -160,6 +166,7 @@ PolicyChoice result(const Search& s) {
   c.peak = Bytes::ceil(s.now().peak);
   c.host = Bytes::ceil(s.now().host);
   c.fits = s.fits(s.now());
+  c.host_fits = s.host_fits(s.now());
   return c;
 }
 
@@ -172,11 +179,12 @@ PolicyChoice full_recompute(const PolicyProblem& p) {
     Bytes all;
     for (const SavedTensor& t : l.tensors) all += t.bytes;
     c.added_seconds += l.count * l.forward.seconds();
-    gpu += l.tensors.empty() ? 0.0 : l.count * l.tensors.front().bytes.as_double();
+    gpu += l.tensors.empty() ? 0.0 : l.count * flights(p, l) * l.tensors.front().bytes.as_double();
     transient = std::max(transient, (all + l.workspace).as_double());
     c.tensors.emplace_back(l.tensors.size());
   }
-  c.peak = Bytes::ceil(p.in_flight * gpu + transient);
+  c.peak = Bytes::ceil(gpu + transient);
+  c.host_fits = true;
   c.fits = c.peak <= p.limit;
   return c;
 }
@@ -205,6 +213,7 @@ PolicyChoice apply_preset(const PolicyProblem& p, const StoragePolicy& preset) {
 
 bool better_choice(const PolicyChoice& a, const PolicyChoice& b) {
   if (a.fits != b.fits) return a.fits;
+  if (!a.fits && a.host_fits != b.host_fits) return a.host_fits;
   if (!a.fits && a.peak != b.peak) return a.peak < b.peak;
   if (a.added_seconds != b.added_seconds) return a.added_seconds < b.added_seconds;
   return a.peak < b.peak;
@@ -217,7 +226,12 @@ PolicyChoice search_policies(const PolicyProblem& p, const std::vector<NamedPres
     c.from = from;
     if (better_choice(c, best)) best = std::move(c);
   };
-  std::vector<NamedPreset> starts = presets;
+  std::vector<NamedPreset> starts;
+  for (const NamedPreset& preset : presets) {
+    const StoragePolicy& s = preset.policy;
+    const bool rebuilds = s.full || std::find(s.modules.begin(), s.modules.end(), true) != s.modules.end();
+    if ((p.fp8 || !s.fp8) && (p.offload || !s.offload) && (p.recompute || !rebuilds)) starts.push_back(preset);
+  }
   starts.push_back({"keep_all", {}});
   for (const NamedPreset& preset : starts) {
     offer(apply_preset(p, preset.policy), preset.name);

@@ -23,6 +23,7 @@ namespace k3sim {
 struct PolicyLayer {
   std::string kind;
   int count = 1;
+  double in_flight = 0;                 // micro-batches of these layers alive at the peak; 0: the problem's
   std::vector<SavedTensor> tensors;     // the layer's input first
   std::array<Time, kModules> replay{};  // forward kernels of a module
   Time forward, backward;               // without any policy
@@ -35,8 +36,9 @@ struct PolicyProblem {
   Bytes limit{0};        // for activations on the GPU
   Bytes host_limit{0};   // for one rank's share of the node; 0: unlimited
   Bandwidth host_rate{0}, network_rate{0};
-  Bandwidth convert_rate{0};  // FP8 kernels: bytes read plus written per second
-  bool remote = false;        // another rank has room (remote_offload allowed)
+  Bandwidth convert_rate{0};                          // FP8 kernels: bytes read plus written per second
+  bool fp8 = true, offload = true, recompute = true;  // what may be used
+  bool remote = false;                                // another rank has room (remote_offload allowed)
 };
 
 struct PolicyChoice {
@@ -44,7 +46,7 @@ struct PolicyChoice {
   std::vector<std::vector<TensorTreatment>> tensors;  // by layer and tensor
   double added_seconds = 0;                           // per micro-batch
   Bytes peak{0}, host{0};
-  bool fits = false;
+  bool fits = false, host_fits = false;
   std::string from;  // the preset where the search started
 };
 

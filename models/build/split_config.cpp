@@ -38,9 +38,8 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   c.dispatcher = s.moe.dispatcher;
   c.cp_method = s.parallel.cp_method;
   c.kda_segments = s.parallel.kda_segments;
-  const bool recurrent = std::any_of(s.model.layers.begin(), s.model.layers.end(), [](const LayerSpec& l) {
-    return l.attention.kind == AttentionKind::kda;
-  });
+  const bool recurrent = std::any_of(s.model.layers.begin(), s.model.layers.end(),
+                                     [](const LayerSpec& l) { return l.attention.kind == AttentionKind::kda; });
   c.cp_contiguous = s.parallel.cp_slices == "contiguous" || (s.parallel.cp_slices == "auto" && recurrent);
   const std::vector<std::int64_t>& documents = s.batch.documents;
   const std::vector<std::int64_t> whole{s.batch.sequence};

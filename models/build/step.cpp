@@ -93,9 +93,8 @@ void summarize_rates(StepSummary& s, const StepPlan& plan, const Machine& machin
   ModelSpec counted = sc.model;
   if (!sc.mtp) counted.mtp_layers = 0;
   // Tokens of packed documents see their own document only.
-  const std::int64_t attended = sc.batch.documents.empty()
-                                    ? sc.batch.sequence
-                                    : static_cast<std::int64_t>(mean_document(sc.batch.documents));
+  const std::int64_t attended =
+      sc.batch.documents.empty() ? sc.batch.sequence : static_cast<std::int64_t>(mean_document(sc.batch.documents));
   const double flops = 3.0 * model_flops_per_token(counted, attended).value() * tokens;
   s.model_tflops_per_gpu = flops / step / gpus / kTera;
   const Dtype d = plan.split.linear_dtype;
@@ -120,8 +119,8 @@ void summarize_memory(StepSummary& s, const std::vector<RankMemory>& memory, Byt
     s.short_by = std::max(s.short_by, m.short_by);
   }
   for (const RankMemory& m : memory)
-    s.host_peak = std::max(s.host_peak, (m.host_activations + m.states.host_optimizer + m.states.host_gradients) *
-                                            gpus_per_node);
+    s.host_peak =
+        std::max(s.host_peak, (m.host_activations + m.states.host_optimizer + m.states.host_gradients) * gpus_per_node);
   s.host_capacity = host;
   if (host > Bytes(0) && s.host_peak > host) s.host_short_by = s.host_peak - host;
   s.fits = s.short_by == Bytes(0) && s.host_short_by == Bytes(0);

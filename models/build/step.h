@@ -22,7 +22,7 @@ struct StepOptions {
   bool allow_assumed = false;  // accept kernels and collectives without any calibration
   bool keep_graph = false;     // keep plan, graph and times for traces and reports
   StepReuse reuse;             // pieces of earlier plans (step_plan.h)
-  MemoryOptions memory;  // how much of the allocator to emulate
+  MemoryOptions memory;        // how much of the allocator to emulate
 };
 
 struct StepSummary {

@@ -148,6 +148,8 @@ Fields activation_fields() {
       {"activation.recompute_fraction", K3SIM_AT(activation.recompute_fraction),
        "share of the layers that the policy applies to", 0, 1},
       {"activation.offload", K3SIM_AT(activation.offload), "everything kept goes to host memory"},
+      {"activation.forbid", K3SIM_AT(activation.forbid),
+       "what the policy must not use: fp8, offload, remote_offload, recompute"},
       {"activation.tensors", K3SIM_AT(activation.tensors),
        "treatment of saved tensors by name, over the policy; the last matching rule wins"},
   };

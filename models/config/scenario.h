@@ -82,6 +82,7 @@ struct ActivationConfig {
   int recompute_layers = 0;            // > 0: only that many layers per chunk are recomputed fully (block method)
   double recompute_fraction = 1.0;     // share of layers the policy applies to
   bool offload = false;                // everything kept goes to host memory
+  std::vector<std::string> forbid;     // of fp8, offload, remote_offload, recompute: what presets and auto must not use
   std::vector<TensorRule> tensors;     // by tensor name, over all of the above; the last match wins
 };
 

@@ -50,8 +50,8 @@ std::vector<Step> state_exchange(const LayerContext& ctx, Pass pass, std::int64_
   const std::int64_t longest = ctx.split.longest_document > 0 ? ctx.split.longest_document : ctx.split.sequence;
   const std::int64_t walked = std::min(ctx.tokens() / std::max<std::int64_t>(1, ctx.split.micro_batch), longest);
   return {
-      compute_step(prepass_kernel(forward ? "kcp_prepass" : "kcp_prepass_grad", pass, ctx.split.micro_batch, walked,
-                                  heads, d)),
+      compute_step(
+          prepass_kernel(forward ? "kcp_prepass" : "kcp_prepass_grad", pass, ctx.split.micro_batch, walked, heads, d)),
       comm_step(forward ? "kcp_state_gather" : "kcp_state_grad_gather", Lane::cp_comm, gather),
       compute_step(memory_kernel(forward ? "kcp_merge" : "kcp_merge_grad", pass, MemoryClass::copy, merge_traffic))};
 }

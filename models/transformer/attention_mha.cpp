@@ -69,8 +69,8 @@ Step ring_step(const AttentionShape& shape, std::int64_t keys, Pass pass) {
   CommOp ring;
   ring.kind = CommKind::ring_exchange;
   ring.group = GroupKind::cp;
-  ring.bytes = tensor_bytes(shape.batch * keys, shape.kv_heads * (shape.dim_qk + shape.dim_v)) *
-               (pass == Pass::forward ? 1 : 2);
+  ring.bytes =
+      tensor_bytes(shape.batch * keys, shape.kv_heads * (shape.dim_qk + shape.dim_v)) * (pass == Pass::forward ? 1 : 2);
   Step step = comm_step(pass == Pass::forward ? "cp_ring_kv" : "cp_ring_kv_grad", Lane::cp_comm, ring);
   step.detached = true;
   return step;

@@ -79,7 +79,8 @@ std::int64_t attended_keys(const std::vector<std::int64_t>& documents, int ranks
 
 double mean_document(const std::vector<std::int64_t>& documents) {
   double squares = 0, sum = 0;
-  for (std::int64_t l : documents) squares += static_cast<double>(l) * static_cast<double>(l), sum += static_cast<double>(l);
+  for (std::int64_t l : documents)
+    squares += static_cast<double>(l) * static_cast<double>(l), sum += static_cast<double>(l);
   return sum > 0 ? squares / sum : 0.0;
 }
 

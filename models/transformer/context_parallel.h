@@ -1,8 +1,8 @@
 // How attention layers share a sequence over context-parallel ranks: what is exchanged and who works how much.
 //
-// KDA carries a state from left to right, so that slices are contiguous. Each rank walks its slice once for the state it
-// would reach from zero and the cumulative transition (pre-pass), exchanges both (heads x d x 2d FP32, 12.58 MB for K3,
-// whatever the number of tokens), merges those of earlier ranks and runs the core from the right initial state.
+// KDA carries a state from left to right, so that slices are contiguous. Each rank walks its slice once for the state
+// it would reach from zero and the cumulative transition (pre-pass), exchanges both (heads x d x 2d FP32, 12.58 MB for
+// K3, whatever the number of tokens), merges those of earlier ranks and runs the core from the right initial state.
 //   all_gather       (P - 1) states received per layer and direction (the report's and FLA's way)
 //   prefix_scan      ceil(log2 P) states, one after the other
 //   head_all_to_all  rows for heads: whole sequence, heads / P
@@ -26,8 +26,8 @@ enum class MlaExchange : std::uint8_t { latent, expanded, ring, head_all_to_all 
 KdaExchange kda_exchange(const SplitConfig& split);
 MlaExchange mla_exchange(const SplitConfig& split);
 
-Bytes kcp_state_bytes(std::int64_t heads, std::int64_t dim);                                     // of one rank
-Bytes kcp_received(KdaExchange how, int ranks, std::int64_t heads, std::int64_t dim);            // per layer and direction
+Bytes kcp_state_bytes(std::int64_t heads, std::int64_t dim);                           // of one rank
+Bytes kcp_received(KdaExchange how, int ranks, std::int64_t heads, std::int64_t dim);  // per layer and direction
 constexpr double kPrepassShare = 0.3;  // chunk step of the pre-pass over the core's (FlashKDA PR 10: 0.24 to 0.34)
 std::int64_t kda_segments(std::int64_t chains);  // per chain, inside one GPU
 

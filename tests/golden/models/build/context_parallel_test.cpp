@@ -12,8 +12,8 @@ namespace {
 
 // How fast one GPU runs the core: serial chains of 16-token chunks, or a rate per token and head (FLA's chunk kernels).
 struct CoreRate {
-  double fixed_ms = 0, chunk_us = 0, shared_ns = 0;   // serial chain
-  double forward_ns = 0, backward_ns = 0;             // per token and head; used when above 0
+  double fixed_ms = 0, chunk_us = 0, shared_ns = 0;  // serial chain
+  double forward_ns = 0, backward_ns = 0;            // per token and head; used when above 0
   double gather_gbs = 160, hbm_gbs = 2500;
 };
 
@@ -166,5 +166,6 @@ TEST_CASE("context parallelism: MLA moves 1,152 bytes per token as latents and 6
   CHECK(forward_bytes("auto") == 1152);
   CHECK(forward_bytes("all_gather") == 61440);
   CHECK(forward_bytes("ring") == 61440);
-  CHECK(forward_bytes("all_to_all") == 96 * (192 * 2 + 128 * 2) * 2 / 8);  // each token leaves once, its output comes back
+  CHECK(forward_bytes("all_to_all") ==
+        96 * (192 * 2 + 128 * 2) * 2 / 8);  // each token leaves once, its output comes back
 }
