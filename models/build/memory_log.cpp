@@ -1,4 +1,4 @@
-// See memory_log.h.
+// See memory_log.h. Source: engine-design section 10.
 #include "models/build/memory_log.h"
 
 namespace k3sim {
@@ -9,11 +9,16 @@ constexpr MemoryStream kCompute = 0;
 
 MemoryCategory category_of(MemoryRole role) {
   switch (role) {
-    case MemoryRole::kept: return MemoryCategory::activations;
-    case MemoryRole::transient: return MemoryCategory::activations;
-    case MemoryRole::gradient: return MemoryCategory::activation_gradients;
-    case MemoryRole::workspace: return MemoryCategory::workspace;
-    case MemoryRole::weight_gradient: return MemoryCategory::weight_gradients;
+    case MemoryRole::kept:
+      return MemoryCategory::activations;
+    case MemoryRole::transient:
+      return MemoryCategory::activations;
+    case MemoryRole::gradient:
+      return MemoryCategory::activation_gradients;
+    case MemoryRole::workspace:
+      return MemoryCategory::workspace;
+    case MemoryRole::weight_gradient:
+      return MemoryCategory::weight_gradients;
   }
   return MemoryCategory::workspace;
 }
@@ -81,7 +86,8 @@ class LogSink final : public MemorySink {
 
 }  // namespace
 
-MemoryLog memory_log(const StepPlan& plan, const SoftwareProfile& software, int rank, const MemoryWalkOptions& options) {
+MemoryLog memory_log(const StepPlan& plan, const SoftwareProfile& software, int rank,
+                     const MemoryWalkOptions& options) {
   MemoryLog log;
   LogSink sink(log);
   walk_memory(plan, software, rank, options, sink);

@@ -40,11 +40,14 @@ std::vector<LivePart> live_parts(const StepPlan& plan, const MemoryLog& log, con
   return out;
 }
 
-Bytes share(Bytes bytes, double part) { return Bytes::ceil(bytes.as_double() * part); }
+Bytes share(Bytes bytes, double part) {
+  return Bytes::ceil(bytes.as_double() * part);
+}
 
 std::string action_at(const MemoryLog& log, std::size_t request) {
   const auto it = std::upper_bound(log.action_ends.begin(), log.action_ends.end(), request);
-  if (it != log.action_ends.end()) return to_string(log.actions[static_cast<std::size_t>(it - log.action_ends.begin())]);
+  if (it != log.action_ends.end())
+    return to_string(log.actions[static_cast<std::size_t>(it - log.action_ends.begin())]);
   return "optimizer step";
 }
 
@@ -63,14 +66,16 @@ std::vector<std::string> advice(const StepPlan& plan, const MemoryReport& r) {
   };
   const Bytes activations = at(MemoryCategory::activations);
   if (s.activation.policy != "full") offer(share(activations, 0.8), "activation.policy: full");
-  if (!s.activation.offload && s.activation.policy != "unified") offer(share(activations, 0.7), "activation.offload: true");
+  if (!s.activation.offload && s.activation.policy != "unified")
+    offer(share(activations, 0.7), "activation.offload: true");
   const int shards = plan.placement->group(GroupKind::dp).ranks;
   const double kept = shards > 1 ? 1.0 - 1.0 / shards : 0.0;
   if (s.optimizer.zero < 1) offer(share(at(MemoryCategory::optimizer), kept), "optimizer.zero: 1");
   if (s.optimizer.gradient_shards != "cpu" && s.optimizer.zero < 3)
     offer(share(at(MemoryCategory::gradients), 0.5), "optimizer.gradient_shards: cpu");
   if (s.optimizer.states != "cpu") offer(at(MemoryCategory::optimizer), "optimizer.states: cpu");
-  if (s.batch.micro_batch > 1) offer(share(activations, 0.5), fmt::format("batch.micro_batch: {}", s.batch.micro_batch / 2));
+  if (s.batch.micro_batch > 1)
+    offer(share(activations, 0.5), fmt::format("batch.micro_batch: {}", s.batch.micro_batch / 2));
   const Bytes unused = r.peak_reserved > r.peak_allocated ? r.peak_reserved - r.peak_allocated : Bytes(0);
   if (s.memory.allocator != "expandable") offer(share(unused, 0.7), "memory.allocator: expandable");
   std::stable_sort(knobs.begin(), knobs.end(), [](const Knob& a, const Knob& b) { return a.saves > b.saves; });
@@ -81,7 +86,8 @@ std::vector<std::string> advice(const StepPlan& plan, const MemoryReport& r) {
 
 void add_details(const StepPlan& plan, const MemoryLog& log, const AllocatorResult& result, std::size_t points,
                  MemoryReport& r) {
-  r.timeline = build_timeline(log.requests, result, {.categories = category_names(), .max_points = points, .max_live = 20});
+  r.timeline =
+      build_timeline(log.requests, result, {.categories = category_names(), .max_points = points, .max_live = 20});
   r.peak_at = action_at(log, r.timeline.peak_request);
   r.at_peak = live_parts(plan, log, r.timeline.at_peak);
   r.at_failure = live_parts(plan, log, r.timeline.at_failure);
@@ -105,9 +111,10 @@ MemoryReport memory_report(const StepPlan& plan, const Machine& machine, int ran
   if (result.out_of_memory) {
     const OutOfMemory& o = *result.out_of_memory;
     const std::uint32_t tag = log.requests.requests()[o.request].tag;
-    r.out_of_memory = fmt::format("{} asks for {:.2f} GiB in {} with {:.2f} GiB allocated, {:.2f} GiB reserved of {:.2f} GiB",
-                                  describe(plan, log.places[tag]), o.asked.gibibytes(), action_at(log, o.request),
-                                  o.allocated.gibibytes(), o.reserved.gibibytes(), o.available.gibibytes());
+    r.out_of_memory =
+        fmt::format("{} asks for {:.2f} GiB in {} with {:.2f} GiB allocated, {:.2f} GiB reserved of {:.2f} GiB",
+                    describe(plan, log.places[tag]), o.asked.gibibytes(), action_at(log, o.request),
+                    o.allocated.gibibytes(), o.reserved.gibibytes(), o.available.gibibytes());
   }
   if (options.details) add_details(plan, log, result, options.curve_points, r);
   r.action_ends = std::move(log.action_ends);

@@ -14,16 +14,24 @@
 namespace k3sim {
 
 enum class MemoryCategory : std::uint8_t {
-  weights, gradients, optimizer, activations, activation_gradients, workspace, weight_gradients, gathered, exchange
+  weights,
+  gradients,
+  optimizer,
+  activations,
+  activation_gradients,
+  workspace,
+  weight_gradients,
+  gathered,
+  exchange
 };
 constexpr int kMemoryCategories = 9;
 const char* to_string(MemoryCategory c);
 
 // Which operation of the step a buffer belongs to.
 struct MemoryPlace {
-  const char* name = "";       // static: tensor or buffer
+  const char* name = "";  // static: tensor or buffer
   std::int16_t stage = -1;
-  std::int16_t part = -1;      // of the stage's chunk
+  std::int16_t part = -1;  // of the stage's chunk
   std::int32_t microbatch = -1;
   ActionKind pass = ActionKind::kIdle;
 };
@@ -50,9 +58,9 @@ struct LayerCall {
   const LayerEvents& layer;
   LayerPass pass;
   LayerSlot& slot;
-  MemoryHandle incoming;       // layer input, or gradient of its output
+  MemoryHandle incoming;  // layer input, or gradient of its output
   MemoryPlace place;
-  double row_factor = 1.0;     // rows received from other ranks relative to their mean
+  double row_factor = 1.0;  // rows received from other ranks relative to their mean
 };
 
 class MemorySink {

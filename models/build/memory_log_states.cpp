@@ -1,4 +1,4 @@
-// See memory_log_states.h.
+// See memory_log_states.h. Source: the upstream files named there.
 #include "models/build/memory_log_states.h"
 
 #include <algorithm>
@@ -65,7 +65,8 @@ std::int64_t RankStates::sharded(const ParameterCount& p) const {
 
 void RankStates::contiguous(std::int64_t parameters, Bytes each, MemoryCategory category, const char* name, int stage) {
   const Bytes bytes = parameters * each;
-  if (bytes.count() > 0) sink_.alloc(bytes, category, {name, static_cast<std::int16_t>(stage), -1, -1, ActionKind::kIdle});
+  if (bytes.count() > 0)
+    sink_.alloc(bytes, category, {name, static_cast<std::int16_t>(stage), -1, -1, ActionKind::kIdle});
 }
 
 std::vector<ParameterCount> RankStates::blocks(int stage) const {
@@ -138,8 +139,8 @@ void RankStates::moments(bool first) {
 void RankStates::gather(Unit& u, int stage, std::size_t part) {
   if (u.gathered.bytes.count() > 0 || u.parameters == 0) return;
   u.gathered = sink_.alloc(Bytes(2 * u.parameters), MemoryCategory::gathered,
-                           {"gathered_parameters", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part), -1,
-                            ActionKind::kUnshard});
+                           {"gathered_parameters", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part),
+                            -1, ActionKind::kUnshard});
 }
 
 void RankStates::drop(MemoryHandle& h) {
@@ -164,8 +165,8 @@ void RankStates::before_backward(int stage, std::size_t part) {
   if (!fsdp_) {
     if (!embedding || !software_.dense_embedding_gradient) return;
     MemoryHandle h = sink_.alloc(p.parameters.dense * optimizer_.parameter_bytes, MemoryCategory::weight_gradients,
-                                 {"embedding_grad", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part), -1,
-                                  ActionKind::kBackward});
+                                 {"embedding_grad", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part),
+                                  -1, ActionKind::kBackward});
     sink_.free(h);
     return;
   }
@@ -188,8 +189,8 @@ void RankStates::after_backward(int stage, std::size_t part) {
   if (!is_root(stage, part)) drop(u.gathered);
   drop(reducing_);
   reducing_ = sink_.alloc(u.parameters * software_.reduce_bytes, MemoryCategory::exchange,
-                          {"reduce_scatter_input", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part), -1,
-                           ActionKind::kReduceGrad});
+                          {"reduce_scatter_input", static_cast<std::int16_t>(stage), static_cast<std::int16_t>(part),
+                           -1, ActionKind::kReduceGrad});
   drop(u.gradient);
   if (!last_of_root) return;
   drop(u.gathered);

@@ -7,8 +7,8 @@
 #include <functional>
 #include <map>
 
-#include "models/build/software_profile.h"
 #include "models/build/memory_log_sink.h"
+#include "models/build/software_profile.h"
 #include "models/build/step_plan.h"
 #include "models/memory/states.h"
 
@@ -28,7 +28,7 @@ class RankStates {
   void optimizer_step(bool first);
 
  private:
-  struct Unit {            // what one gather brings: a layer, or embedding and head together
+  struct Unit {  // what one gather brings: a layer, or embedding and head together
     std::int64_t parameters = 0;
     MemoryHandle gathered, gradient;
   };

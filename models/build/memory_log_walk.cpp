@@ -1,7 +1,7 @@
 // See memory_log_walk.h.
 // Source: Megatron-LM core/pipeline_parallel/schedules.py; PyTorch FSDP2; zero-bubble weight-gradient store.
-#include "models/build/attnres_flow.h"
 #include "models/build/memory_log_walk.h"
+#include "models/build/attnres_flow.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,8 +31,16 @@ struct Flight {
 
 class Walk {
  public:
-  Walk(const StepPlan& plan, const SoftwareProfile& software, int rank, const MemoryWalkOptions& options, MemorySink& sink)
-      : plan_(plan), boundaries_(stage_boundaries(plan)), options_(options), sink_(sink), states_(plan, software, rank, sink), rank_(rank) {
+  Walk(const StepPlan& plan, const SoftwareProfile& software, int rank, const MemoryWalkOptions& options,
+       MemorySink& sink)
+      : plan_(plan),
+        boundaries_(stage_boundaries(plan)),
+        options_(options),
+        sink_(sink),
+        states_(plan, software, rank, sink),
+        rank_(rank) {
+    for (const Action& a : plan.schedule.actions[static_cast<std::size_t>(rank)])
+      per_layer_weights_ = per_layer_weights_ || (a.flags & kFlagRoutedWeights) != 0;
     const RoutingConfig& r = plan.scenario.moe.routing;
     const MoeEffects& e = plan.layers->moe();
     if (e.present && e.dynamic_shapes && r.skew_sigma > 0)
@@ -175,7 +183,8 @@ class Walk {
     Flight& f = flight(a);
     if (f.parts.empty() && !c.parts.empty()) return;
     MemoryHandle g = stage_gradient(a);
-    const LayerPass pass = a.kind == ActionKind::kBackward ? LayerPass::backward : LayerPass::input_grad;
+    const bool whole = a.kind == ActionKind::kBackward || per_layer_weights_;
+    const LayerPass pass = whole ? LayerPass::backward : LayerPass::input_grad;
     for (std::size_t i = parts_of(a.stage); i-- > 0;) {
       bring_back(a, i, f);
       if (i > 0) bring_back(a, i - 1, f);
@@ -189,7 +198,7 @@ class Walk {
       f.gradient = g;
     else if (g.bytes.count() > 0)
       sink_.free(g);
-    if (a.kind == ActionKind::kBackward) f.parts.clear();
+    if (whole) f.parts.clear();
   }
 
   void weight_gradient(const Action& a) {
@@ -206,6 +215,8 @@ class Walk {
   RankStates states_;
   int rank_;
   double row_spread_ = 0;
+  bool per_layer_weights_ =
+      false;  // K3: a layer's weight gradients run right behind its input gradients (k3-facts 2.2)
   std::map<std::pair<int, int>, Flight> flights_;
   std::map<std::pair<int, int>, MemoryHandle> outputs_;
   std::function<void()> pending_;

@@ -1,3 +1,4 @@
+// See stage_memory.h. Source: engine-design section 10; the rules of memory_log_walk.h.
 #include "models/build/stage_memory.h"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ class CountingSink final : public MemorySink {
     events_ += p.events.size();
     if (handed < 0) return {};
     // Freed later as what it is counted as here.
-    return {c.layer.tensors[static_cast<std::size_t>(handed)].bytes, static_cast<MemoryId>(MemoryCategory::activations)};
+    return {c.layer.tensors[static_cast<std::size_t>(handed)].bytes,
+            static_cast<MemoryId>(MemoryCategory::activations)};
   }
 
   void store(const LayerEvents& layer, LayerSlot&, bool out, const MemoryPlace&) override {
@@ -119,9 +121,8 @@ double emulate_fullest(const StepPlan& plan, const Machine& machine, const Memor
                        std::vector<Counted>& ranks) {
   std::vector<std::size_t> order(ranks.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return ranks[a].memory.allocated > ranks[b].memory.allocated;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return ranks[a].memory.allocated > ranks[b].memory.allocated; });
   order.resize(std::min(order.size(), static_cast<std::size_t>(std::max(0, options.emulated_ranks))));
   double overhead = order.empty() ? machine.software.fragmentation : 0.0;
   for (std::size_t i : order) {

@@ -38,11 +38,12 @@ struct MemoryStep {
 std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank);  // one entry per action
 
 struct MemoryOptions {
-  int emulated_ranks = 1;            // fullest ranks whose allocator is emulated; 0: the stack's fragmentation constant
+  int emulated_ranks = 1;  // fullest ranks whose allocator is emulated; 0: the stack's fragmentation constant
   std::size_t request_limit = 300'000;  // of one emulated log; longer steps are cut to the first micro-batches
 };
 
-std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine, const MemoryOptions& options = {});
+std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine,
+                                        const MemoryOptions& options = {});
 
 // What the process takes before and beside the allocator: context and modules, communicators, symmetric buffers.
 Bytes outside_allocator(const StepPlan& plan, const Machine& machine);

@@ -33,11 +33,11 @@ struct LayerTensors {
   std::vector<std::uint16_t> contribution = {};  // by operation: one more reader's gradient, before it is added
   std::vector<std::uint16_t> sum = {};           // by operation: the sum when the gradient so far belongs to others
   std::vector<std::uint16_t> scratch = {}, gradient_scratch = {}, weight_gradient = {};  // by operation
-  std::vector<int> kept_of = {};                 // by operation: entry of layer.kept for its output; -1: none
-  std::vector<std::uint16_t> kept_tensor = {};   // by entry of layer.kept
-  std::vector<bool> dropped = {};                // by entry of layer.kept: rebuilt in backward
-  std::vector<TensorTreatment> treatment = {};   // by entry of layer.kept
-  std::size_t count = 0;                         // tensors in all
+  std::vector<int> kept_of = {};                // by operation: entry of layer.kept for its output; -1: none
+  std::vector<std::uint16_t> kept_tensor = {};  // by entry of layer.kept
+  std::vector<bool> dropped = {};               // by entry of layer.kept: rebuilt in backward
+  std::vector<TensorTreatment> treatment = {};  // by entry of layer.kept
+  std::size_t count = 0;                        // tensors in all
 
   // Kept as it was made, not as a narrower copy.
   bool same_memory(int kept) const {

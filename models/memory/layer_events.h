@@ -1,13 +1,14 @@
 // Allocations and frees of one layer and micro-batch, forward and backward, under a storage policy.
 //
 // Forward: an operation allocates its output (and what else it keeps); a tensor that backward does not need is freed
-// after its last reader. Backward visits the operations in reverse: scratch and new gradients are allocated, gradients of
-// several readers are summed in place where nobody else holds the sum, kept tensors go when their holder has run.
+// after its last reader. Backward visits the operations in reverse: scratch and new gradients are allocated, gradients
+// of several readers are summed in place where nobody else holds the sum, kept tensors go when their holder has run.
 //   recomputed modules  their tensors are transient in forward and rebuilt, a whole run of the module at once, when the
 //                       first holder of one of them runs backward
 //   full                everything that is recomputed is rebuilt before the first operation of the layer's backward
 //   split backward      kept inputs and output gradients of operations with weights wait for the weight-gradient pass
-//   fp8, offload        at the end of forward kept tensors are copied to narrow ones (fp8) and those sent away (offload)
+//   fp8, offload        at the end of forward kept tensors are copied to narrow ones (fp8) and those sent away
+//   (offload)
 // Source: PyTorch autograd (InputBuffer accumulates in place only into a tensor it owns), torch.utils.checkpoint;
 // Megatron-LM core/tensor_parallel/random.py; zero-bubble weight-gradient store (arXiv:2401.10241); k3-facts 2.4.
 #pragma once
@@ -43,11 +44,11 @@ using MemoryEvents = std::vector<MemoryEvent>;
 constexpr std::uint16_t kLayerInput = 0, kLayerOutput = 1, kOutputGradient = 2, kInputGradient = 3;
 
 struct StoragePolicy {
-  bool full = false;      // only the layer input is kept
+  bool full = false;           // only the layer input is kept
   bool half_products = false;  // keeps attention outputs and every second matrix product, rebuilds the rest at once
-  bool fp8 = false;       // two-byte kept tensors are stored as 1 x 128 tiles of E4M3
-  bool offload = false;   // what is kept waits in host memory
-  bool wide_inputs = false;  // FP8 layers keep their inputs in BF16 and quantise again in backward
+  bool fp8 = false;            // two-byte kept tensors are stored as 1 x 128 tiles of E4M3
+  bool offload = false;        // what is kept waits in host memory
+  bool wide_inputs = false;    // FP8 layers keep their inputs in BF16 and quantise again in backward
   std::array<bool, kModules> modules{};
   std::vector<StorageRule> rules = {};  // by tensor name, over all of the above
 };
@@ -64,9 +65,9 @@ TensorTreatment treatment_of(const StoragePolicy& policy, const StoredTensor& te
 
 struct PassEvents {
   MemoryEvents events;
-  Bytes peak;                    // above what was alive before the pass
-  std::int64_t change = 0;       // alive after minus before
-  int input_gradient = -1;       // the tensor that leaves as gradient of the layer's input; -1: none
+  Bytes peak;               // above what was alive before the pass
+  std::int64_t change = 0;  // alive after minus before
+  int input_gradient = -1;  // the tensor that leaves as gradient of the layer's input; -1: none
 };
 
 struct LayerEvents {
@@ -83,6 +84,8 @@ LayerEvents layer_events(const Liveness& layer, const StoragePolicy& policy);
 void measure(const std::vector<EventTensor>& tensors, PassEvents& pass);
 
 // Bytes of a two-byte tensor stored as E4M3 tiles with one FP32 scale per 128 values.
-inline Bytes fp8_tile_bytes(Bytes two_byte) { return Bytes::ceil(two_byte.as_double() * 0.5 * (1.0 + 4.0 / 128.0)); }
+inline Bytes fp8_tile_bytes(Bytes two_byte) {
+  return Bytes::ceil(two_byte.as_double() * 0.5 * (1.0 + 4.0 / 128.0));
+}
 
 }  // namespace k3sim

@@ -1,4 +1,4 @@
-// See module_log.h.
+// See module_log.h. Source: measurements README (how the modules were built).
 #include "models/memory/module_log.h"
 
 #include <algorithm>
@@ -98,6 +98,8 @@ class ChainLog {
 
 }  // namespace
 
-RequestLog module_log(const ModelSpec& model, const ModuleChain& chain) { return ChainLog(model, chain).run(); }
+RequestLog module_log(const ModelSpec& model, const ModuleChain& chain) {
+  return ChainLog(model, chain).run();
+}
 
 }  // namespace k3sim

@@ -1,7 +1,7 @@
-// Request log of a chain of modules run forward and backward as plain PyTorch code: what the measured modules and stacks
-// asked of the allocator. Weights, the input and the gradient of the output are there beforehand; weight gradients are
-// made in the first pass and added to later. Several passes, because reserved bytes settle only after the first.
-// Source: measurements README ("How the modules were built").
+// Request log of a chain of modules run forward and backward as plain PyTorch code: what the measured modules and
+// stacks asked of the allocator. Weights, the input and the gradient of the output are there beforehand; weight
+// gradients are made in the first pass and added to later. Several passes, because reserved bytes settle only after the
+// first. Source: measurements README ("How the modules were built").
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct ModuleChain {
   std::vector<std::string> modules;
   std::int64_t tokens = 0;
   ModuleOptions options = {};
-  Bytes base{0};   // allocated before the step, weights included
+  Bytes base{0};  // allocated before the step, weights included
   int passes = 3;
 };
 

@@ -1,7 +1,7 @@
-// Which tensors of a layer live how long: what LayerGraph knows beyond the item lists of the LayerProgram. models/memory
-// turns it into allocations and frees for a recompute policy.
-// Node 0 is the tensor that enters the layer (its owner is the layer before); operation i produces tensor i.
-// Source: PyTorch autograd semantics, as in layer_graph.h.
+// Which tensors of a layer live how long: what LayerGraph knows beyond the item lists of the LayerProgram.
+// models/memory turns it into allocations and frees for a recompute policy. Node 0 is the tensor that enters the layer
+// (its owner is the layer before); operation i produces tensor i. Source: PyTorch autograd semantics, as in
+// layer_graph.h.
 #pragma once
 
 #include <vector>
@@ -13,21 +13,21 @@ namespace k3sim {
 struct LivenessOperation {
   Module module = Module::norm;
   std::vector<int> inputs;
-  int last_reader = -1;        // last operation that reads the tensor in forward; -1: nobody inside the layer
+  int last_reader = -1;  // last operation that reads the tensor in forward; -1: nobody inside the layer
   Bytes output{0}, forward_scratch{0}, gradient_scratch{0}, weight_gradient{0};
-  bool shares_gradient = false;     // its inputs receive the output gradient itself
-  bool has_weight_gradient = false; // a split backward keeps its kept input and output gradient for later
-  bool exchanged = false;           // moved by the expert dispatcher: the rows change from micro-batch to micro-batch
+  bool shares_gradient = false;      // its inputs receive the output gradient itself
+  bool has_weight_gradient = false;  // a split backward keeps its kept input and output gradient for later
+  bool exchanged = false;            // moved by the expert dispatcher: the rows change from micro-batch to micro-batch
 };
 
 // A tensor kept for the backward of `holder` (released when the holder has run backward).
 struct KeptTensor {
-  int producer = 0;            // whose output it is; with `extra` something the holder makes besides its output
+  int producer = 0;  // whose output it is; with `extra` something the holder makes besides its output
   int holder = 0;
   bool extra = false;
   const char* name = "";
   Module module = Module::norm;
-  Bytes bytes{0};              // as kept; smaller than the output when it is kept in a narrower type
+  Bytes bytes{0};  // as kept; smaller than the output when it is kept in a narrower type
   Dtype dtype = Dtype::bf16;
   bool recomputable = true;
 };

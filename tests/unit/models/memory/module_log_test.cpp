@@ -41,15 +41,16 @@ TEST_CASE("Reserved bytes of measured modules on an H200") {
     const double predicted = emulate(log).peak_reserved().as_double();
     CAPTURE(r.module);
     CAPTURE(r.tokens);
-    CHECK(predicted == doctest::Approx(static_cast<double>(r.reserved)).epsilon(r.module == std::string("mla") ? 0.15 : 0.06));
+    CHECK(predicted ==
+          doctest::Approx(static_cast<double>(r.reserved)).epsilon(r.module == std::string("mla") ? 0.15 : 0.06));
   }
 }
 
 TEST_CASE("Reserved and allocated bytes of the measured stack of three KDA blocks and one MLA block") {
   const ModelSpec model = load_model("kimi_k3");
-  const RequestLog log = module_log(model, {.modules = {"kda_block", "kda_block", "kda_block", "mla_block"},
-                                            .tokens = 4096,
-                                            .base = Bytes(12247763968)});
+  const RequestLog log = module_log(
+      model,
+      {.modules = {"kda_block", "kda_block", "kda_block", "mla_block"}, .tokens = 4096, .base = Bytes(12247763968)});
   const AllocatorResult r = emulate(log);
   CHECK(r.peak_allocated().as_double() == doctest::Approx(42254230528.0).epsilon(0.01));
   CHECK(r.peak_reserved().as_double() == doctest::Approx(46015709184.0).epsilon(0.06));
