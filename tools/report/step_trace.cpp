@@ -93,8 +93,16 @@ class Tracer {
     for (const ActionBar& bar : views_[static_cast<std::size_t>(stage)].bars) {
       const std::string kind = bar_kind(p_, bar);
       const std::string name = bar.span < 0 ? kind : to_string(graph_.spans[static_cast<std::size_t>(bar.span)].action);
+      if (!options_.kernels && bar.span >= 0) stand_in(graph_.spans[static_cast<std::size_t>(bar.span)]);
       trace_.slices.push_back({bar.start, bar.finish, thread, trace_.name(name), trace_.name(kind), 0});
     }
+  }
+
+  // Without kernels the action's slice is where arrows to its compute tasks end.
+  void stand_in(const ActionSpan& span) {
+    for (std::uint32_t t = span.first; t < span.end; ++t)
+      if (static_cast<StreamRole>(g_.info(g_.stream(TaskId(t))).role) == StreamRole::compute)
+        slice_of_[t] = static_cast<std::uint32_t>(trace_.slices.size());
   }
 
   void add_memory(std::uint32_t process, int stage) {
@@ -170,21 +178,25 @@ class Tracer {
     for (std::uint32_t t = 0; t < g_.task_count(); ++t) {
       if (slice_of_[t] == kNoSlice) continue;
       if (const auto waiting = waiting_.find({lane, t}); waiting != waiting_.end())
-        for (const std::uint32_t from : waiting->second) trace_.flows.push_back({from, slice_of_[t], arrow()});
+        for (const std::uint32_t from : waiting->second) join(from, slice_of_[t]);
       else
         first_slice_.emplace(std::pair(lane, t), slice_of_[t]);
       if (static_cast<StepTask>(g_.kind(TaskId(t))) != StepTask::transfer) continue;
       for (const TaskId next : g_.successors(TaskId(t))) {
         if (g_.info(g_.stream(next)).rank == g_.info(g_.stream(TaskId(t))).rank) continue;
         if (const auto known = first_slice_.find({lane, next.value}); known != first_slice_.end())
-          trace_.flows.push_back({slice_of_[t], known->second, arrow()});
+          join(slice_of_[t], known->second);
         else
           waiting_[{lane, next.value}].push_back(slice_of_[t]);
       }
     }
   }
 
-  TraceName arrow() { return trace_.name("pipeline transfer"); }
+  // The second half of an overlapped pair may receive after its action has begun: an arrow back in time is left out.
+  void join(std::uint32_t from, std::uint32_t to) {
+    if (trace_.slices[from].start > trace_.slices[to].start) return;
+    trace_.flows.push_back({from, to, trace_.name("pipeline transfer")});
+  }
 
   const StepPrediction& p_;
   const StepGraph& graph_;

@@ -45,6 +45,13 @@ TEST_CASE("step_trace: slices of a thread do not overlap, arrows point forward, 
     CHECK(t.threads[t.slices[f.from].thread].process != t.threads[t.slices[f.to].thread].process);
 }
 
+TEST_CASE("step_trace: without kernels arrows end at the actions that waited") {
+  const Trace t = step_trace(prediction(), {.ranks = {}, .kernels = false});
+  CHECK(trace_problems(t).empty());
+  CHECK(t.slices.size() < step_trace(prediction(), {}).slices.size() / 10);
+  CHECK(t.flows.size() >= 30 * prediction().ranks.size());
+}
+
 TEST_CASE("step_trace: a list of ranks shows those ranks, with the times of their representatives") {
   const Trace t = step_trace(prediction(), {.ranks = {3, 128, 131}, .kernels = false});
   REQUIRE(t.processes.size() == 3);
