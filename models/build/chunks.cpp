@@ -1,3 +1,4 @@
+// Parts of every model chunk. Source: chunks.h; Megatron-LM pipeline layout rules.
 #include "models/build/chunks.h"
 
 #include <fmt/format.h>

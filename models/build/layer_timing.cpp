@@ -150,9 +150,8 @@ std::vector<TimedItem> replay_items(const LayerProgram& program, const std::vect
     // A module whose tensors all stay after all is not run again.
     for (std::size_t m = 0; m < again.size(); ++m) again[m] = holds[m] ? dropped[m] : again[m];
   }
-  std::vector<TimedItem> replay = filter(forward, [&](const TimedItem& item) {
-    return policy.full || again[static_cast<std::size_t>(item.module)];
-  });
+  std::vector<TimedItem> replay = filter(
+      forward, [&](const TimedItem& item) { return policy.full || again[static_cast<std::size_t>(item.module)]; });
   for (TimedItem& item : replay) item.recompute = true;
   return replay;
 }
@@ -257,8 +256,8 @@ TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy
   account_memory(program, treated, layer);
   layer.workspace = program.workspace;
   layer.boundary = program.boundary;
-  layer.memory = std::make_shared<const LayerEvents>(
-      layer_events(*program.liveness, storage_policy(policy, machine.software)));
+  layer.memory =
+      std::make_shared<const LayerEvents>(layer_events(*program.liveness, storage_policy(policy, machine.software)));
   return layer;
 }
 

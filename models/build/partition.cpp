@@ -54,7 +54,8 @@ class Judge {
       for (int i = 0; i < stage_layers[c]; ++i, ++layer) {
         time += seconds(layers_[layer]);
         // Policy auto will fit the activations itself.
-        if (plan_.scenario.activation.policy != "auto") kept[rank] += layers_[layer]->saved.as_double() * in_flight(rank);
+        if (plan_.scenario.activation.policy != "auto")
+          kept[rank] += layers_[layer]->saved.as_double() * in_flight(rank);
         parameters.dense += plan_.layers->parameters(layer).dense;
         parameters.experts += plan_.layers->parameters(layer).experts;
       }

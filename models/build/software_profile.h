@@ -18,8 +18,8 @@ struct SoftwareProfile {
   bool flash_attention = true;
   bool dropout = false;
   double matmul_efficiency = 1.0;     // in-training GEMM rate over the isolated, short-run calibration
-  double fp8_efficiency = 1.0;           // FP8 GEMM rate in training over isolated, beyond matmul_efficiency
-  double hopper_efficiency = 1.0;        // kernel generation: matrix kernels on Hopper GPUs over the calibrated ones
+  double fp8_efficiency = 1.0;        // FP8 GEMM rate in training over isolated, beyond matmul_efficiency
+  double hopper_efficiency = 1.0;     // kernel generation: matrix kernels on Hopper GPUs over the calibrated ones
   double attention_efficiency = 1.0;  // kernel generation: attention rate over the profile's curve
   double memory_efficiency = 1.0;     // in-training bandwidth of memory-bound kernels over isolated
   double comm_efficiency = 1.0;       // collectives beside compute over stand-alone
@@ -37,15 +37,15 @@ struct SoftwareProfile {
   Bytes communicator_memory = Bytes::mib(400);  // NCCL buffers per communicator with more than one rank
   Bytes workspace_memory = Bytes::mib(256);     // cuBLAS and kernel workspaces
   double fragmentation = 0.04;                  // reserved over allocated - 1 where the allocator is not emulated
-  std::string allocator_conf;             // PYTORCH_ALLOC_CONF that the stack sets when the scenario says nothing
+  std::string allocator_conf;                   // PYTORCH_ALLOC_CONF that the stack sets when the scenario says nothing
   bool fp8_keeps_wide_inputs = false;     // FP8 layers keep BF16 inputs and quantise again (torchao dynamic scaling)
   bool step_gradient_copy = false;        // FP32 copies of the shard's gradients in the optimizer step (FP16 stacks)
   bool dense_embedding_gradient = false;  // the embedding's weight gradient is first a tensor of the table's size
   bool dummy_weight_gradients = false;    // placeholder gradients of every weight shape stay (TransformerEngine 2)
-  Bytes step_temporaries{0};              // per parameter of the shard during the optimizer step (unfused foreach Adam: 4)
-  bool torch_loss = false;                // PyTorch's cross-entropy: more FP32 copies of the logits (SplitConfig)
-  bool ddp_buckets = false;               // DDP keeps buckets of all gradients in the parameters' type beside FP32 sums
-  Bytes reduce_bytes{4};                  // per parameter in the reduce-scatter input of FSDP
+  Bytes step_temporaries{0};  // per parameter of the shard during the optimizer step (unfused foreach Adam: 4)
+  bool torch_loss = false;    // PyTorch's cross-entropy: more FP32 copies of the logits (SplitConfig)
+  bool ddp_buckets = false;   // DDP keeps buckets of all gradients in the parameters' type beside FP32 sums
+  Bytes reduce_bytes{4};      // per parameter in the reduce-scatter input of FSDP
 };
 
 SoftwareProfile load_software_profile(const std::string& path);

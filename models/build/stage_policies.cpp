@@ -135,7 +135,8 @@ class Chooser {
     std::string key = std::to_string(problem.limit.count()) + "/" + std::to_string(problem.host_limit.count()) + "/" +
                       std::to_string(problem.in_flight);
     for (const PolicyLayer& l : problem.layers)
-      key += "/" + l.kind + std::to_string(l.count) + "x" + std::to_string(l.in_flight) + ":" + std::to_string(l.forward.picoseconds());
+      key += "/" + l.kind + std::to_string(l.count) + "x" + std::to_string(l.in_flight) + ":" +
+             std::to_string(l.forward.picoseconds());
     const auto [it, fresh] = searched_.try_emplace(key);
     if (fresh) it->second = search_policies(problem, presets_);
     return it->second;

@@ -22,8 +22,8 @@ struct StepPlan {
   SplitConfig split;
   std::int64_t microbatches = 0;  // per data-parallel replica
   std::int64_t global_sequences = 0;
-  std::shared_ptr<const LayerSet> layers;  // storage behind ChunkPart::timed
-  std::vector<Chunk> chunks;               // in model order
+  std::shared_ptr<const LayerSet> layers;              // storage behind ChunkPart::timed
+  std::vector<Chunk> chunks;                           // in model order
   std::shared_ptr<std::deque<TimedLayer>> own_layers;  // policy auto: layers of single ranks
   std::vector<PolicyChoice> choices;                   // policy auto: by pipeline rank
   Schedule schedule;

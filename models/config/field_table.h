@@ -16,12 +16,12 @@
 namespace k3sim {
 
 // Finds the member in a scenario; the alternative is the type.
-using FieldRef = std::variant<bool& (*)(Scenario&), int& (*)(Scenario&), std::int64_t& (*)(Scenario&),
-                              std::uint64_t& (*)(Scenario&), double& (*)(Scenario&), std::string& (*)(Scenario&),
-                              Bytes& (*)(Scenario&), std::optional<Bytes>& (*)(Scenario&),
-                              std::optional<Bandwidth>& (*)(Scenario&), std::vector<int>& (*)(Scenario&),
-                              std::vector<std::int64_t>& (*)(Scenario&), std::vector<std::string>& (*)(Scenario&),
-                              std::vector<TensorRule>& (*)(Scenario&)>;
+using FieldRef =
+    std::variant<bool& (*)(Scenario&), int& (*)(Scenario&), std::int64_t& (*)(Scenario&), std::uint64_t& (*)(Scenario&),
+                 double& (*)(Scenario&), std::string& (*)(Scenario&), Bytes& (*)(Scenario&),
+                 std::optional<Bytes>& (*)(Scenario&), std::optional<Bandwidth>& (*)(Scenario&),
+                 std::vector<int>& (*)(Scenario&), std::vector<std::int64_t>& (*)(Scenario&),
+                 std::vector<std::string>& (*)(Scenario&), std::vector<TensorRule>& (*)(Scenario&)>;
 
 struct Field {
   std::string path;  // "parallel.tp"

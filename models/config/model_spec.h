@@ -15,7 +15,9 @@ enum class Activation : std::uint8_t { gelu, squared_relu, swiglu, situ_glu };
 enum class AttentionKind : std::uint8_t { mha, mla, kda };  // mha covers GQA and MQA through kv_heads
 enum class GateKind : std::uint8_t { none, low_rank, full };
 
-constexpr bool is_gated(Activation a) { return a == Activation::swiglu || a == Activation::situ_glu; }
+constexpr bool is_gated(Activation a) {
+  return a == Activation::swiglu || a == Activation::situ_glu;
+}
 
 struct AttentionSpec {
   AttentionKind kind = AttentionKind::mha;
@@ -31,17 +33,17 @@ struct AttentionSpec {
   std::int64_t gate_rank = 0;     // rank of a low-rank output gate
   std::int64_t window = 0;        // sliding window in tokens; 0 = full causal
   GateKind output_gate = GateKind::none;
-  bool rotary = true;             // false: NoPE
+  bool rotary = true;  // false: NoPE
   bool qkv_bias = false;
   bool out_bias = false;
-  bool qk_norm = false;           // per-head RMSNorm on q and k (Qwen3)
+  bool qk_norm = false;  // per-head RMSNorm on q and k (Qwen3)
 };
 
 struct FfnSpec {
   Activation activation = Activation::swiglu;
-  std::int64_t intermediate = 0;         // dense FFN width; 0 in a MoE layer
+  std::int64_t intermediate = 0;  // dense FFN width; 0 in a MoE layer
   bool bias = false;
-  std::int64_t experts = 0;              // 0: dense layer
+  std::int64_t experts = 0;  // 0: dense layer
   std::int64_t topk = 0;
   std::int64_t expert_intermediate = 0;
   std::int64_t latent = 0;               // LatentMoE expert input and output width; 0: hidden
@@ -67,17 +69,18 @@ struct VisionSpec {
 
 struct ModelSpec {
   std::string name;
-  std::string source;             // where the dimensions come from
+  std::string source;  // where the dimensions come from
   std::int64_t hidden = 0;
   std::int64_t vocab = 0;
   std::int64_t max_positions = 0;
   bool learned_positions = false;  // GPT: a trained position table of max_positions rows
   bool tied_embeddings = false;
-  bool norm_bias = false;          // layer_norm with bias, or (1 + w) forms count as without
+  bool norm_bias = false;  // layer_norm with bias, or (1 + w) forms count as without
   NormKind norm = NormKind::rms_norm;
   std::vector<LayerSpec> layers;
   std::int64_t attnres_block = 0;  // Block Attention Residuals: layers per block; 0 = plain residual
-  std::int64_t mtp_layers = 0;     // multi-token prediction layers trained beside the stack (each: last layer kind + 2h->h)
+  std::int64_t mtp_layers =
+      0;  // multi-token prediction layers trained beside the stack (each: last layer kind + 2h->h)
   VisionSpec vision;
 };
 

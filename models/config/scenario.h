@@ -1,6 +1,7 @@
-// One training step to predict: model, cluster, parallel layout, batch, schedule and policies, as read from scenario.yaml
-// (product spec section 3). Plain data; defaults here are the documented defaults. The loader (scenario_loader.h)
-// fills and checks it from one field table, from which `k3sim schema` is generated as well. Source: product-spec section 3.
+// One training step to predict: model, cluster, parallel layout, batch, schedule and policies, as read from
+// scenario.yaml (product spec section 3). Plain data; defaults here are the documented defaults. The loader
+// (scenario_loader.h) fills and checks it from one field table, from which `k3sim schema` is generated as well. Source:
+// product-spec section 3.
 #pragma once
 
 #include <cstdint>
@@ -14,48 +15,48 @@
 namespace k3sim {
 
 struct ClusterConfig {
-  std::string gpu = "h100_sxm";   // hardware_profiles/gpu/NAME.yaml
+  std::string gpu = "h100_sxm";  // hardware_profiles/gpu/NAME.yaml
   int nodes = 1;
   int gpus_per_node = 8;
-  std::string node = "hgx8";      // hardware_profiles/node/NAME.yaml
+  std::string node = "hgx8";                  // hardware_profiles/node/NAME.yaml
   std::string fabric = "rail_fat_tree_400g";  // hardware_profiles/fabric/NAME.yaml
   double oversubscription = 1.0;
-  std::optional<Bandwidth> nic_override;      // payload per GPU and direction, when a cluster differs from the fabric file
-  std::optional<Bytes> memory_override;       // usable HBM
-  double price_per_gpu_hour = 0;              // USD; 0 = profile default
+  std::optional<Bandwidth> nic_override;  // payload per GPU and direction, when a cluster differs from the fabric file
+  std::optional<Bytes> memory_override;   // usable HBM
+  double price_per_gpu_hour = 0;          // USD; 0 = profile default
   int gpus() const { return nodes * gpus_per_node; }
 };
 
 struct ParallelConfig {
   int tp = 1, pp = 1, vpp = 1, cp = 1, ep = 1, etp = 1;
-  int dp = 0;                          // 0 = auto: gpus / (tp pp cp)
-  bool sequence_parallel = true;       // with tp > 1
+  int dp = 0;                     // 0 = auto: gpus / (tp pp cp)
+  bool sequence_parallel = true;  // with tp > 1
   std::string order = "tp-cp-ep-dp-pp";
-  std::vector<int> stage_layers;       // decoder layers of each of the pp*vpp model chunks; empty = as even as possible
-  bool vocabulary_stages = false;      // embedding and output tables are split over the pipeline stages
-  std::string cp_method = "auto";      // auto | ring | all_gather | all_to_all | kcp | kcp_scan
-  std::string cp_slices = "auto";      // auto | contiguous | zigzag; auto: contiguous when the model has KDA
-  std::string partition = "even";      // even | balanced: how layers are cut into chunks without stage_layers
-  int kda_segments = 1;                // pieces of the KDA core's serial chains inside one GPU; 0 = as many as pay
+  std::vector<int> stage_layers;   // decoder layers of each of the pp*vpp model chunks; empty = as even as possible
+  bool vocabulary_stages = false;  // embedding and output tables are split over the pipeline stages
+  std::string cp_method = "auto";  // auto | ring | all_gather | all_to_all | kcp | kcp_scan
+  std::string cp_slices = "auto";  // auto | contiguous | zigzag; auto: contiguous when the model has KDA
+  std::string partition = "even";  // even | balanced: how layers are cut into chunks without stage_layers
+  int kda_segments = 1;            // pieces of the KDA core's serial chains inside one GPU; 0 = as many as pay
 };
 
 struct BatchConfig {
-  std::int64_t sequence = 4096;        // tokens per sequence
-  std::int64_t micro_batch = 1;        // sequences
-  std::int64_t global_tokens = 0;      // per optimizer step; exactly one of global_tokens and global_sequences
+  std::int64_t sequence = 4096;    // tokens per sequence
+  std::int64_t micro_batch = 1;    // sequences
+  std::int64_t global_tokens = 0;  // per optimizer step; exactly one of global_tokens and global_sequences
   std::int64_t global_sequences = 0;
-  std::vector<std::int64_t> documents; // lengths packed into one sequence; empty = one document per sequence
+  std::vector<std::int64_t> documents;  // lengths packed into one sequence; empty = one document per sequence
 };
 
 struct ScheduleConfig {
-  std::string name = "1f1b";           // models/schedule registry; 1f1b with vpp > 1 means interleaved
-  std::string file;                    // a PyTorch schedule CSV instead of a name
+  std::string name = "1f1b";  // models/schedule registry; 1f1b with vpp > 1 means interleaved
+  std::string file;           // a PyTorch schedule CSV instead of a name
   int extra_warmup = 0;
   bool split_wgrad = false;
 };
 
 struct RoutingConfig {
-  std::string source = "balanced";     // balanced | lognormal | dirichlet | file
+  std::string source = "balanced";  // balanced | lognormal | dirichlet | file
   double skew_sigma = 0;
   std::string correlation = "independent";  // independent | rank
   std::uint64_t seed = 1;
@@ -63,10 +64,10 @@ struct RoutingConfig {
 };
 
 struct MoeConfig {
-  std::string dispatcher = "alltoall"; // names of models/moe/dispatcher.h; capacity_factor drops
-  double capacity_factor = 0;          // > 0: drop tokens above the capacity
-  bool overlap_shared = false;         // shared experts on a side stream beside dispatch and combine
-  bool overlap_ep = false;             // EP communication hidden behind another micro-batch (1F1B pairing)
+  std::string dispatcher = "alltoall";  // names of models/moe/dispatcher.h; capacity_factor drops
+  double capacity_factor = 0;           // > 0: drop tokens above the capacity
+  bool overlap_shared = false;          // shared experts on a side stream beside dispatch and combine
+  bool overlap_ep = false;              // EP communication hidden behind another micro-batch (1F1B pairing)
   RoutingConfig routing;
 };
 
@@ -87,13 +88,13 @@ struct ActivationConfig {
 };
 
 struct OptimizerConfig {
-  std::string name = "adamw";          // adamw | muon | muon_per_head | none
-  int zero = 1;                        // 0..3; 3 = FSDP full shard
-  int shard_group = 0;                 // data-parallel ranks that share a shard; 0 = all (HSDP when smaller)
-  bool reshard_after_forward = true;   // zero 3: gather parameters again in backward
-  std::string gradient_shards = "gpu"; // gpu | cpu (pipeline ZeRO-2)
-  std::string states = "gpu";          // gpu | cpu
-  std::string muon_fetch = "owned";    // owned | gather: how an owner gets whole matrices out of shards
+  std::string name = "adamw";           // adamw | muon | muon_per_head | none
+  int zero = 1;                         // 0..3; 3 = FSDP full shard
+  int shard_group = 0;                  // data-parallel ranks that share a shard; 0 = all (HSDP when smaller)
+  bool reshard_after_forward = true;    // zero 3: gather parameters again in backward
+  std::string gradient_shards = "gpu";  // gpu | cpu (pipeline ZeRO-2)
+  std::string states = "gpu";           // gpu | cpu
+  std::string muon_fetch = "owned";     // owned | gather: how an owner gets whole matrices out of shards
   Bytes parameter_bytes{2}, gradient_bytes{4}, state_bytes{12};  // per parameter; state includes the FP32 master
 };
 
@@ -105,23 +106,23 @@ struct AttnresConfig {
 struct OverlapConfig {
   bool grad_reduce = true;
   bool param_gather = true;
-  bool tp = false;                     // ring-exchange GEMM overlap of tensor-parallel collectives
-  bool p2p = true;                     // pipeline sends beside compute
+  bool tp = false;  // ring-exchange GEMM overlap of tensor-parallel collectives
+  bool p2p = true;  // pipeline sends beside compute
 };
 
 struct PrecisionConfig {
-  std::string compute = "bf16";        // bf16 | fp16 | fp8 | fp8_block | mxfp8 | nvfp4
+  std::string compute = "bf16";  // bf16 | fp16 | fp8 | fp8_block | mxfp8 | nvfp4
   bool fp8_parameters = false;
 };
 
 struct MemoryConfig {
-  std::string allocator = "stack";     // stack: as the software stack sets it | default | expandable
-  std::string conf;                    // PYTORCH_ALLOC_CONF, for example "max_split_size_mb:256"; empty: the stack's
+  std::string allocator = "stack";  // stack: as the software stack sets it | default | expandable
+  std::string conf;                 // PYTORCH_ALLOC_CONF, for example "max_split_size_mb:256"; empty: the stack's
 };
 
 struct Scenario {
-  std::string file;                    // where it came from; empty when built in code
-  std::string text;                    // the YAML after overrides, for the report and the digest
+  std::string file;  // where it came from; empty when built in code
+  std::string text;  // the YAML after overrides, for the report and the digest
   std::string name;
   ModelSpec model;
   ClusterConfig cluster;
@@ -135,8 +136,8 @@ struct Scenario {
   PrecisionConfig precision;
   MemoryConfig memory;
   AttnresConfig attnres;
-  std::string software = "default";    // hardware_profiles/software/NAME.yaml
-  bool mtp = true;                     // train the model's MTP layers when it has any
+  std::string software = "default";  // hardware_profiles/software/NAME.yaml
+  bool mtp = true;                   // train the model's MTP layers when it has any
 };
 
 }  // namespace k3sim

@@ -56,11 +56,13 @@ std::vector<std::string> range_values(const Field& field, const YamlValue& value
   const bool times = step->text.starts_with("x"), plus = step->text.starts_with("+");
   const auto by = parse_count(times || plus ? step->text.substr(1) : std::string());
   if (!first || !last) return refuse("from and to must be whole numbers");
-  if (!by || *by.value < (times ? 2 : 1)) return refuse(fmt::format("step '{}' is neither x2, x3 ... nor +1, +2 ...", step->text));
+  if (!by || *by.value < (times ? 2 : 1))
+    return refuse(fmt::format("step '{}' is neither x2, x3 ... nor +1, +2 ...", step->text));
   if (*first.value > *last.value) return refuse(fmt::format("from {} is above to {}", *first.value, *last.value));
   if (times && *first.value < 1) return refuse("a multiplied range must start at 1 or more");
   std::vector<std::string> out;
-  for (std::int64_t v = *first.value; v <= *last.value && out.size() <= kMostValues; v = times ? v * *by.value : v + *by.value)
+  for (std::int64_t v = *first.value; v <= *last.value && out.size() <= kMostValues;
+       v = times ? v * *by.value : v + *by.value)
     out.push_back(fmt::format("{}", v));
   return out.size() > kMostValues ? refuse(fmt::format("has more than {} values", kMostValues)) : out;
 }
@@ -102,7 +104,8 @@ std::vector<std::string> automatic_degree(const std::string& key, const Scenario
 bool is_automatic(const Field& field, const YamlValue& value) {
   if (value.kind != YamlValue::Kind::scalar || value.quoted || value.text != "auto") return false;
   // Where `auto` is itself a value of the key, it stays that value.
-  return field.zero_word != "auto" && std::find(field.choices.begin(), field.choices.end(), "auto") == field.choices.end();
+  return field.zero_word != "auto" &&
+         std::find(field.choices.begin(), field.choices.end(), "auto") == field.choices.end();
 }
 
 std::vector<std::string> automatic_values(const Field& field, const Scenario& scenario) {

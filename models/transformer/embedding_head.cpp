@@ -78,8 +78,8 @@ Node cross_entropy(LayerContext& ctx, Node logits) {
         comm_step("tp_loss_reduce", Lane::tp_comm, tp_reduce(CommKind::all_reduce, Bytes(3 * 4 * ctx.tokens()))));
   }
   op.backward = {compute_step(bwd)};
-  // PyTorch: FP32 copy, with loss_parallel also the shifted logits and their exponentials; backward makes the gradient of
-  // the log-probabilities and of the logits in FP32 (with loss_parallel once more the exponentials).
+  // PyTorch: FP32 copy, with loss_parallel also the shifted logits and their exponentials; backward makes the gradient
+  // of the log-probabilities and of the logits in FP32 (with loss_parallel once more the exponentials).
   const std::int64_t copies = ctx.split.torch_loss ? (ctx.split.tp > 1 ? 3 : 2) : 1;
   op.forward_scratch = Bytes(4 * elements * (ctx.split.torch_loss && ctx.split.tp > 1 ? 3 : 1));
   if (ctx.split.fusion < 2) op.gradient_scratch = Bytes(4 * elements * copies);

@@ -2,8 +2,9 @@
 // floating-point operations and least HBM traffic. Shapes are per rank and per micro-batch.
 //
 // GEMM: forward C[m,n] = A[m,k] B[k,n]; m is tokens. For input_grad and weight_grad the same m, n, k of the FORWARD
-// product are kept and `pass` tells the operand roles (dgrad: [m,n]x[n,k]; wgrad: [k,m]x[m,n]), as in calibration files.
-// Attention: flops count the causal half when `causal`. Source: k3-facts sections 1.4 and 4; hardware notes section 5.
+// product are kept and `pass` tells the operand roles (dgrad: [m,n]x[n,k]; wgrad: [k,m]x[m,n]), as in calibration
+// files. Attention: flops count the causal half when `causal`. Source: k3-facts sections 1.4 and 4; hardware notes
+// section 5.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,14 @@
 namespace k3sim {
 
 enum class KernelFamily : std::uint8_t {
-  gemm,            // dense matrix product: m, n, k
-  grouped_gemm,    // routed experts: groups local experts, m = rows in all groups, n, k per expert
-  attention,       // softmax attention core: batch, heads, kv_heads, seq_q, seq_k, dim_qk, dim_v
-  kda,             // chunked gated delta rule core: batch (sequences), heads, seq_q (tokens per sequence), dim_qk, dim_v
-  memory,          // bandwidth-bound: bytes (and memory_class)
-  topk,            // routing selection: m tokens of n experts, k chosen
-  newton_schulz,   // Muon orthogonalisation: batch matrices of m x n, five quintic iterations
-  optimizer,       // AdamW/Muon element-wise update: m parameters
+  gemm,           // dense matrix product: m, n, k
+  grouped_gemm,   // routed experts: groups local experts, m = rows in all groups, n, k per expert
+  attention,      // softmax attention core: batch, heads, kv_heads, seq_q, seq_k, dim_qk, dim_v
+  kda,            // chunked gated delta rule core: batch (sequences), heads, seq_q (tokens per sequence), dim_qk, dim_v
+  memory,         // bandwidth-bound: bytes (and memory_class)
+  topk,           // routing selection: m tokens of n experts, k chosen
+  newton_schulz,  // Muon orthogonalisation: batch matrices of m x n, five quintic iterations
+  optimizer,      // AdamW/Muon element-wise update: m parameters
 };
 enum class Pass : std::uint8_t { forward, input_grad, weight_grad };
 enum class Dtype : std::uint8_t { bf16, fp16, fp32, fp8, fp8_block, mxfp8, nvfp4 };
@@ -32,7 +33,9 @@ constexpr int kKernelFamilies = 8;
 constexpr double bytes_per_element(Dtype d) {
   return d == Dtype::fp32 ? 4.0 : d == Dtype::nvfp4 ? 0.5625 : (d == Dtype::bf16 || d == Dtype::fp16) ? 2.0 : 1.0;
 }
-constexpr bool is_fp8(Dtype d) { return d == Dtype::fp8 || d == Dtype::fp8_block || d == Dtype::mxfp8; }
+constexpr bool is_fp8(Dtype d) {
+  return d == Dtype::fp8 || d == Dtype::fp8_block || d == Dtype::mxfp8;
+}
 
 struct Kernel {
   KernelFamily family = KernelFamily::memory;
@@ -45,8 +48,8 @@ struct Kernel {
   std::int64_t groups = 1;
   std::int64_t largest_group = 0;  // rows of the fullest group; 0: all groups equal
   std::int64_t batch = 0, heads = 0, kv_heads = 0, seq_q = 0, seq_k = 0, dim_qk = 0, dim_v = 0;
-  Flops flops{0};      // useful work in the matrix units
-  Bytes bytes{0};      // least HBM traffic: inputs read once, outputs written once
+  Flops flops{0};             // useful work in the matrix units
+  Bytes bytes{0};             // least HBM traffic: inputs read once, outputs written once
   std::int32_t launches = 1;  // kernels the host issues for this entry
 };
 
@@ -64,7 +67,8 @@ struct AttentionShape {
 };
 // Forward: 2 b h (dim_qk + dim_v) * pairs; backward (Pass::input_grad): 2.5 x forward FLOPs.
 Kernel attention_kernel(const char* name, Pass pass, const AttentionShape& shape);
-// KDA core, chunk 64 report formula per token and head: 6 d^2 + 3 C d + C^2 forward; backward 2.5 x (k3-facts 4.2, 4.7).
+// KDA core, chunk 64 report formula per token and head: 6 d^2 + 3 C d + C^2 forward; backward 2.5 x
+// (k3-facts 4.2, 4.7).
 Kernel kda_kernel(const char* name, Pass pass, std::int64_t sequences, std::int64_t tokens_per_sequence,
                   std::int64_t heads, std::int64_t dim);
 

@@ -82,13 +82,14 @@ void LayerGraph::keep(Node tensor, Node holder, const char* name, Dtype dtype, d
   if (entry.kept) return;
   entry.kept = true;
   const Bytes bytes = Bytes::ceil(entry.op.output.as_double() * element_ratio);
-  kept_.push_back(
-      {SavedTensor{name, entry.op.module, bytes, dtype, tensor != 0 && !entry.op.output_stays}, tensor, holder, false, name});
+  kept_.push_back({SavedTensor{name, entry.op.module, bytes, dtype, tensor != 0 && !entry.op.output_stays}, tensor,
+                   holder, false, name});
 }
 
 void LayerGraph::keep_extra(Node holder, const char* name, Bytes bytes, Dtype dtype, bool recomputable) {
   if (bytes.count() == 0) return;
-  kept_.push_back({SavedTensor{name, operation(holder).module, bytes, dtype, recomputable}, holder, holder, true, name});
+  kept_.push_back(
+      {SavedTensor{name, operation(holder).module, bytes, dtype, recomputable}, holder, holder, true, name});
 }
 
 LayerProgram LayerGraph::finish(Node output, const FinishOptions& options) const {

@@ -12,8 +12,9 @@ namespace k3sim {
 // Program of decoder layer `index` (0-based): norms, attention, FFN or MoE, residuals, AttnRes mixes.
 LayerProgram layer_program(const ModelSpec& model, std::size_t index, const SplitConfig& split);
 LayerProgram embedding_program(const ModelSpec& model, const SplitConfig& split);
-LayerProgram head_program(const ModelSpec& model, const SplitConfig& split);  // final norm (+ AttnRes output mix), logits, loss
-LayerProgram mtp_program(const ModelSpec& model, const SplitConfig& split);   // one MTP layer incl. its head pass
+LayerProgram head_program(const ModelSpec& model,
+                          const SplitConfig& split);  // final norm (+ AttnRes output mix), logits, loss
+LayerProgram mtp_program(const ModelSpec& model, const SplitConfig& split);  // one MTP layer incl. its head pass
 
 // Parameters held by one rank of a layer, by which group shards their optimizer state.
 struct ParameterCount {
@@ -22,19 +23,20 @@ struct ParameterCount {
 };
 ParameterCount layer_parameters(const ModelSpec& model, std::size_t index, const SplitConfig& split);
 ParameterCount embedding_parameters(const ModelSpec& model, const SplitConfig& split);
-ParameterCount head_parameters(const ModelSpec& model, const SplitConfig& split);  // 0 weight when tied; includes final norm
+ParameterCount head_parameters(const ModelSpec& model,
+                               const SplitConfig& split);  // 0 weight when tied; includes final norm
 ParameterCount mtp_parameters(const ModelSpec& model, const SplitConfig& split);
 
 // Whole-model audit without any split.
 struct ComponentCount {
   std::string name;
-  std::int64_t count = 0;                 // how many of them the model has
-  std::int64_t parameters = 0;            // of one
-  Flops forward_flops_per_token{0};       // of one, 2 x active parameters, without the softmax-attention core
+  std::int64_t count = 0;            // how many of them the model has
+  std::int64_t parameters = 0;       // of one
+  Flops forward_flops_per_token{0};  // of one, 2 x active parameters, without the softmax-attention core
 };
 struct ModelAudit {
   std::int64_t total_parameters = 0;
-  std::int64_t active_parameters = 0;     // LM head counted, embedding not (k3-facts 1.3)
+  std::int64_t active_parameters = 0;  // LM head counted, embedding not (k3-facts 1.3)
   std::vector<ComponentCount> components;
 };
 ModelAudit audit(const ModelSpec& model);

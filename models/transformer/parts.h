@@ -106,8 +106,8 @@ Node attention_output(LayerContext& ctx, const AttentionOutput& o);
 // Feed-forward blocks read the normed shard and return what is added to the residual.
 Node dense_ffn_block(LayerContext& ctx, const FfnSpec& f, Node normed);
 Node moe_block(LayerContext& ctx, const FfnSpec& f, Node normed);
-// LatentMoE without router, weights or shared experts: every token's rows are copied, exchanged with NCCL all-to-all over
-// the expert-parallel group, computed, exchanged back and summed (the measured two-GPU module).
+// LatentMoE without router, weights or shared experts: every token's rows are copied, exchanged with NCCL all-to-all
+// over the expert-parallel group, computed, exchanged back and summed (the measured two-GPU module).
 Node exchanged_experts_block(LayerContext& ctx, const FfnSpec& f, Node x);
 struct ActivationCall {
   Activation kind = Activation::swiglu;

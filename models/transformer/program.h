@@ -21,21 +21,52 @@ namespace k3sim {
 enum class Lane : std::uint8_t { compute, side, tp_comm, cp_comm, ep_comm };
 constexpr int kLanes = 5;
 
-// Named pieces of a layer: the unit of recompute, offload and storage policies (Megatron's --recompute-modules and more).
+// Named pieces of a layer: the unit of recompute, offload and storage policies (Megatron's --recompute-modules and
+// more).
 enum class Module : std::uint8_t {
-  norm, qkv_proj, mla_up_proj, conv, gate, core_attention, attn_out, ffn_up, activation, ffn_down, router, latent_proj,
-  dispatch, expert_up, expert_activation, expert_down, combine, shared_up, shared_activation, shared_down, attnres,
-  embedding, head, residual
+  norm,
+  qkv_proj,
+  mla_up_proj,
+  conv,
+  gate,
+  core_attention,
+  attn_out,
+  ffn_up,
+  activation,
+  ffn_down,
+  router,
+  latent_proj,
+  dispatch,
+  expert_up,
+  expert_activation,
+  expert_down,
+  combine,
+  shared_up,
+  shared_activation,
+  shared_down,
+  attnres,
+  embedding,
+  head,
+  residual
 };
 constexpr int kModules = 24;
 const char* to_string(Module m);
 
-enum class CommKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, dispatch, combine, ring_exchange };
+enum class CommKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  dispatch,
+  combine,
+  ring_exchange
+};
 // Process group whose ranks take part.
 enum class GroupKind : std::uint8_t { tp, cp, ep, etp, pp, dp, expert_dp };
 
 // bytes: buffer size as nccl-tests counts it (total for all_gather, reduce_scatter, all_to_all; per-rank buffer for
-// all_reduce). dispatch/combine: payload rows leaving this rank if every row went to another rank (tokens*topk*width*e).
+// all_reduce). dispatch/combine: payload rows leaving this rank if every row went to another rank
+// (tokens*topk*width*e).
 struct CommOp {
   CommKind kind = CommKind::all_reduce;
   GroupKind group = GroupKind::tp;
@@ -50,14 +81,14 @@ struct Item {
   Module module = Module::norm;
   Pass pass = Pass::forward;
   bool is_comm = false;
-  Kernel kernel;   // valid when !is_comm
-  CommOp comm;     // valid when is_comm
+  Kernel kernel;  // valid when !is_comm
+  CommOp comm;    // valid when is_comm
   std::vector<std::uint16_t> after;
 };
 
 // A tensor kept from forward to backward, per rank and micro-batch, in the order it is produced.
 struct SavedTensor {
-  std::string name;     // for example "kda.q_conv", stable: policies match it by pattern
+  std::string name;  // for example "kda.q_conv", stable: policies match it by pattern
   Module module = Module::norm;
   Bytes bytes{0};
   Dtype dtype = Dtype::bf16;
@@ -71,8 +102,8 @@ struct LayerProgram {
   std::vector<Item> forward;
   std::vector<Item> backward;
   std::vector<SavedTensor> saved;
-  Bytes workspace{0};           // largest transient beyond saved tensors, forward or backward
-  Bytes boundary{0};            // bytes handed to the next layer (AttnRes adds stored rows)
+  Bytes workspace{0};                        // largest transient beyond saved tensors, forward or backward
+  Bytes boundary{0};                         // bytes handed to the next layer (AttnRes adds stored rows)
   std::shared_ptr<const Liveness> liveness;  // which tensors live how long (liveness.h); set by LayerGraph
 };
 
@@ -85,21 +116,21 @@ struct SplitConfig {
   bool sequence_parallel = false;
   Dtype linear_dtype = Dtype::bf16;  // dtype of linear-layer GEMMs; attention and head stay in bf16/fp16
   bool fp8_head = false;
-  int fusion = 1;                // 0: eager elementwise chains, 1: fused norms/activations/rope (Megatron), 2: + fused residual-norm
-  double capacity_factor = 0;    // > 0: token dropping with padded capacity; 0: dropless
-  bool flash_attention = true;   // false: scores materialised (Megatron 2021/22 style)
-  bool dropout = false;          // attention/hidden dropout masks and kernels (GPT-era stacks)
-  bool torch_loss = false;       // cross-entropy of plain PyTorch (loss_parallel under tp): more FP32 copies of logits
+  int fusion = 1;  // 0: eager elementwise chains, 1: fused norms/activations/rope (Megatron), 2: + fused residual-norm
+  double capacity_factor = 0;   // > 0: token dropping with padded capacity; 0: dropless
+  bool flash_attention = true;  // false: scores materialised (Megatron 2021/22 style)
+  bool dropout = false;         // attention/hidden dropout masks and kernels (GPT-era stacks)
+  bool torch_loss = false;      // cross-entropy of plain PyTorch (loss_parallel under tp): more FP32 copies of logits
   std::string dispatcher = "alltoall";  // alltoall | allgather | deepep | moonep ...
-  std::string cp_method = "auto";   // context_parallel.h says what it means for each kind of attention
-  bool cp_contiguous = false;       // slices in sequence order (KDA needs them) instead of zigzag
-  std::int64_t attended = 0;        // keys of the busiest rank's queries (attended_keys); 0: the whole sequence, balanced
-  std::int64_t documents = 1;       // packed into one sequence
+  std::string cp_method = "auto";       // context_parallel.h says what it means for each kind of attention
+  bool cp_contiguous = false;           // slices in sequence order (KDA needs them) instead of zigzag
+  std::int64_t attended = 0;   // keys of the busiest rank's queries (attended_keys); 0: the whole sequence, balanced
+  std::int64_t documents = 1;  // packed into one sequence
   std::int64_t longest_document = 0;  // 0: the sequence
-  int kda_segments = 1;             // pieces of every serial chain of the KDA core inside one GPU; 0: as many as pay
-  bool attnres_saved = false;    // AttnRes mixes are kept for backward instead of being mixed again
-  std::int64_t expert_rows = 0;  // rows this rank's experts compute; 0: balanced tokens * topk
-  double expert_row_ratio = 1.0; // busiest rank's rows over the balanced number (routing skew), when expert_rows is 0
+  int kda_segments = 1;               // pieces of every serial chain of the KDA core inside one GPU; 0: as many as pay
+  bool attnres_saved = false;         // AttnRes mixes are kept for backward instead of being mixed again
+  std::int64_t expert_rows = 0;       // rows this rank's experts compute; 0: balanced tokens * topk
+  double expert_row_ratio = 1.0;  // busiest rank's rows over the balanced number (routing skew), when expert_rows is 0
 };
 
 }  // namespace k3sim

@@ -54,7 +54,7 @@ int run(Options& o, CommandContext& context) {
   {
     Progress progress(context, "sweep", space.size() / o.request.shards);
     const auto advance = [&](std::int64_t n) { progress.advance(n); };
-    outcome = o.merge             ? merge_shards(rows, o.request.folder)
+    outcome = o.merge            ? merge_shards(rows, o.request.folder)
               : started_by_mpi() ? run_sweep_mpi(rows, o.request, advance)
                                  : run_sweep(rows, o.request, advance);
   }
@@ -63,7 +63,8 @@ int run(Options& o, CommandContext& context) {
     context.out << fmt::format("{{\"rows\": {}, \"evaluated\": {}, \"file\": \"{}\"}}\n", outcome.total,
                                outcome.evaluated, outcome.file);
   else
-    context.out << fmt::format("{} configurations, {} evaluated now: {}\n", outcome.total, outcome.evaluated, outcome.file);
+    context.out << fmt::format("{} configurations, {} evaluated now: {}\n", outcome.total, outcome.evaluated,
+                               outcome.file);
   return 0;
 }
 

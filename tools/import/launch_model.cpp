@@ -49,8 +49,8 @@ class ModelReader {
     model_.max_positions =
         a_.integer({"max-position-embeddings"}, a_.integer({"seq-length", "encoder-seq-length"}, 4096));
     const std::string position = a_.text({"position-embedding-type"}).value_or("learned_absolute");
-    rotary_ = a_.flag({"use-rotary-position-embeddings"}) || position == "rope" || position == "yarn" ||
-              position == "mrope";
+    rotary_ =
+        a_.flag({"use-rotary-position-embeddings"}) || position == "rope" || position == "yarn" || position == "mrope";
     model_.learned_positions = position == "learned_absolute" && !rotary_;
     if (const auto share = a_.text({"share-embeddings-and-output-weights"}))
       model_.tied_embeddings = *share == "true" || *share == "True";

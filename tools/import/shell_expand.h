@@ -12,8 +12,8 @@ namespace k3sim::shell {
 
 using Variables = std::map<std::string, std::vector<std::string>>;  // scalars have one element
 
-// Words of one raw word (quotes and $ still in it): unquoted expansions split at blanks, "${A[@]}" keeps elements. What is
-// unknown leaves a mark in the text, so that it may be stored in a variable and still be found later.
+// Words of one raw word (quotes and $ still in it): unquoted expansions split at blanks, "${A[@]}" keeps elements. What
+// is unknown leaves a mark in the text, so that it may be stored in a variable and still be found later.
 std::vector<ShellWord> expand(const std::string& raw, int line, const Variables& variables);
 // Moves marks from `text` to `unknown`.
 void take_marks(ShellWord& word);

@@ -65,8 +65,7 @@ std::string software_profile_name(const Case& c) {
   };
   // Megatron's own tables span years; the printed date separates the generations.
   if (c.group == "zero-bubble") return "zero_bubble";
-  if (c.group == "vocabulary-parallelism" || c.group == "controllable-memory-pp")
-    return "megatron_lm_2023";
+  if (c.group == "vocabulary-parallelism" || c.group == "controllable-memory-pp") return "megatron_lm_2023";
   for (const Alias& a : kAliases)
     if (c.framework.rfind(a.text, 0) == 0) return a.profile;
   return "default";

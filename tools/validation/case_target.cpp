@@ -39,11 +39,15 @@ std::optional<StepTarget> step_target(const Case& c) {
 
 namespace {
 
-bool says(const Case& c, const char* word) { return c.measured.memory_kind.find(word) != std::string::npos; }
+bool says(const Case& c, const char* word) {
+  return c.measured.memory_kind.find(word) != std::string::npos;
+}
 
 // "GB" without a definition. The authors' sibling repository (vocabulary parallelism) reports torch's maximum reserved
 // memory divided by 2^30 under the same name; nanotron logs it in the same unit ("Mem Res (GB)").
-bool reserved_by_habit(const Case& c) { return says(c, "GB as printed") && (c.group == "zero-bubble" || c.group == "nanotron"); }
+bool reserved_by_habit(const Case& c) {
+  return says(c, "GB as printed") && (c.group == "zero-bubble" || c.group == "nanotron");
+}
 
 }  // namespace
 
@@ -53,8 +57,8 @@ std::optional<MemoryTarget> memory_target(const Case& c) {
   if (m.peak_memory_gib) {
     t.gib = *m.peak_memory_gib;
     t.measure = says(c, "reserved") || reserved_by_habit(c) ? MemoryMeasure::reserved
-                : says(c, "device usage") ? MemoryMeasure::device
-                                          : MemoryMeasure::allocated;
+                : says(c, "device usage")                   ? MemoryMeasure::device
+                                                            : MemoryMeasure::allocated;
   } else if (m.peak_reserved_gib) {
     t.gib = *m.peak_reserved_gib;
     t.measure = MemoryMeasure::reserved;

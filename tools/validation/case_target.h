@@ -20,10 +20,10 @@ std::optional<StepTarget> step_target(const Case& c);
 enum class MemoryMeasure : std::uint8_t { allocated, reserved, device };
 
 struct MemoryTarget {
-  double gib = 0;                             // as printed
-  double unit_bytes = 1024.0 * 1024 * 1024;   // of the printed number
+  double gib = 0;                            // as printed
+  double unit_bytes = 1024.0 * 1024 * 1024;  // of the printed number
   MemoryMeasure measure = MemoryMeasure::allocated;
-  bool reserved = false;                      // measure == reserved
+  bool reserved = false;  // measure == reserved
 };
 std::optional<MemoryTarget> memory_target(const Case& c);
 

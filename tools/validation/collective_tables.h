@@ -21,9 +21,8 @@ struct KernelTable {
 };
 
 // Tables of the named categories only.
-std::vector<KernelTable> load_kernel_tables(const std::string& path,
-                                            const std::vector<std::string>& categories = {"collective", "p2p",
-                                                                                          "moe_comm"});
+std::vector<KernelTable> load_kernel_tables(const std::string& path, const std::vector<std::string>& categories = {
+                                                                         "collective", "p2p", "moe_comm"});
 
 // "H100-SXM5-80GB p5 (...)" -> "h100_sxm"; empty when no profile fits.
 std::string profile_of_hardware(const std::string& hardware);

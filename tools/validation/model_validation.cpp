@@ -67,8 +67,8 @@ void predict(const Case& c, const Job& job, ValidationRow& step, ValidationRow* 
     const auto target = memory_target(c);
     memory->status = "predicted";
     memory->metric = target->measure == MemoryMeasure::device ? "peak_device_gib"
-                     : target->reserved                        ? "peak_reserved_gib"
-                                                               : "peak_allocated_gib";
+                     : target->reserved                       ? "peak_reserved_gib"
+                                                              : "peak_allocated_gib";
     memory->measured = target->gib;
     Bytes allocated, reserved, device;
     for (const RankMemory& m : p.memory) {

@@ -54,18 +54,21 @@ TEST_CASE("space: a configuration's text reads back to the scenario, and the fas
 }
 
 TEST_CASE("space: an id does not change when other values join the axis") {
-  const SearchSpace small = SearchSpace::parse("model: llama3_8b\ncluster: {nodes: 1}\nparallel: {pp: [2]}\n"
-                                               "batch: {global_sequences: 8}\n");
-  const SearchSpace large = SearchSpace::parse("model: llama3_8b\ncluster: {nodes: 1}\nparallel: {pp: [1, 2, 4]}\n"
-                                               "batch: {global_sequences: 8}\n");
+  const SearchSpace small = SearchSpace::parse(
+      "model: llama3_8b\ncluster: {nodes: 1}\nparallel: {pp: [2]}\n"
+      "batch: {global_sequences: 8}\n");
+  const SearchSpace large = SearchSpace::parse(
+      "model: llama3_8b\ncluster: {nodes: 1}\nparallel: {pp: [1, 2, 4]}\n"
+      "batch: {global_sequences: 8}\n");
   CHECK(small.id(0) == large.id(1));
   CHECK(large.id(0) != large.id(1));
   CHECK(small.digest() != large.digest());
 }
 
 TEST_CASE("space: auto offers what can divide the thing it splits") {
-  const SearchSpace space = SearchSpace::parse("model: kimi_k3\ncluster: {nodes: 256}\nparallel: {ep: auto, dp: auto}\n"
-                                               "schedule: {split_wgrad: auto}\nbatch: {global_tokens: 67108864, sequence: 8192}\n");
+  const SearchSpace space = SearchSpace::parse(
+      "model: kimi_k3\ncluster: {nodes: 256}\nparallel: {ep: auto, dp: auto}\n"
+      "schedule: {split_wgrad: auto}\nbatch: {global_tokens: 67108864, sequence: 8192}\n");
   REQUIRE(space.axes().size() == 2);
   CHECK(space.axes()[0].values.size() == 16);  // divisors of 896 = 2^7 x 7
   CHECK(space.axes()[1].values.size() == 2);
@@ -88,8 +91,9 @@ TEST_CASE("space: lists of keys that hold lists are values, lists of lists are a
 }
 
 TEST_CASE("space: the model may be an axis") {
-  const SearchSpace space = SearchSpace::parse("model: [llama3_8b, llama3_70b]\ncluster: {nodes: 1}\n"
-                                               "batch: {global_sequences: 8}\n");
+  const SearchSpace space = SearchSpace::parse(
+      "model: [llama3_8b, llama3_70b]\ncluster: {nodes: 1}\n"
+      "batch: {global_sequences: 8}\n");
   Scenario s = space.base();
   CHECK(s.model.layers.size() == 32);
   space.apply(0, 1, s);
@@ -98,7 +102,8 @@ TEST_CASE("space: the model may be an axis") {
 
 TEST_CASE("space: mistakes are reported with the key and what would be right") {
   const std::string head = "model: llama3_8b\ncluster: {nodes: 1}\nbatch: {global_sequences: 8}\n";
-  CHECK(problem_of(head + "parallel: {tp: {from: 8, to: 1, step: x2}}\n").find("from 8 is above to 1") != std::string::npos);
+  CHECK(problem_of(head + "parallel: {tp: {from: 8, to: 1, step: x2}}\n").find("from 8 is above to 1") !=
+        std::string::npos);
   CHECK(problem_of(head + "parallel: {tp: {from: 1, to: 8, step: 2}}\n").find("step '2'") != std::string::npos);
   CHECK(problem_of(head + "parallel: {tq: [1, 2]}\n").find("unknown key") != std::string::npos);
   CHECK(problem_of(head + "parallel: {tp: [1, two]}\n").find("'two'") != std::string::npos);

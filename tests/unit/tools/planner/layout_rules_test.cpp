@@ -55,8 +55,9 @@ TEST_CASE("layout_rules: the fast rules refuse exactly what the scenario checks 
 }
 
 TEST_CASE("layout_rules: tensor parallelism stays in the node unless asked") {
-  const SearchSpace space = SearchSpace::parse("model: llama3_8b\ncluster: {nodes: 2}\nparallel: {tp: 16}\n"
-                                               "batch: {global_sequences: 8}\n");
+  const SearchSpace space = SearchSpace::parse(
+      "model: llama3_8b\ncluster: {nodes: 2}\nparallel: {tp: 16}\n"
+      "batch: {global_sequences: 8}\n");
   Layout layout;
   CHECK(LayoutRules(space.base().model).check(space.base(), layout) == Reason::node);
   CHECK(LayoutRules(space.base().model).check(space.base(), layout, true) != Reason::node);

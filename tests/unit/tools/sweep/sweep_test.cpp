@@ -100,7 +100,8 @@ TEST_CASE("sweep: merging names the shard that is missing or foreign") {
   run_sweep(rows, {.folder = scratch.path, .shard = 1, .shards = 2, .sharded = true}, {});
   CHECK_THROWS_WITH_AS(merge_shards(rows, scratch.path), doctest::Contains("shard 0 of 2 is missing"), ConfigError);
   run_sweep(rows, {.folder = scratch.path, .shard = 0, .shards = 2, .sharded = true}, {});
-  const SearchSpace other = SearchSpace::load(K3SIM_TEST_DATA "/planner/small_space.yaml", {"batch.micro_batch=[1, 4]"});
+  const SearchSpace other =
+      SearchSpace::load(K3SIM_TEST_DATA "/planner/small_space.yaml", {"batch.micro_batch=[1, 4]"});
   RowMaker others(other, coarse());
   CHECK_THROWS_WITH_AS(merge_shards(others, scratch.path), doctest::Contains("another space"), ConfigError);
 }
