@@ -134,6 +134,9 @@ std::string run_answer(const Scenario& scenario, const StepSummary& s) {
       "{} on {} x {}: step {:.3f} s (+{:.1f} % at 95 % confidence), MFU {:.1f} %, {:.1f} tokens/s per GPU; ",
       scenario.model.name, scenario.cluster.gpus(), scenario.cluster.gpu, step,
       100.0 * (s.step_p95.seconds() / step - 1.0), s.mfu_pct, s.tokens_per_s_per_gpu);
+  if (!s.fits && s.short_by == Bytes(0))
+    return out + fmt::format("does not fit: a node's host memory needs {:.0f} GiB, {:.0f} GiB there",
+                             s.host_peak.gibibytes(), s.host_capacity.gibibytes());
   return out + (s.fits ? fmt::format("fits, {:.1f} of {:.1f} GiB", s.peak_reserved.gibibytes(), s.capacity.gibibytes())
                        : fmt::format("does not fit: {:.2f} GiB needed, {:.2f} GiB there, {:.2f} GiB missing",
                                      s.peak_reserved.gibibytes(), s.capacity.gibibytes(), s.short_by.gibibytes()));

@@ -24,9 +24,15 @@ std::string verdict(const StepSummary& s, bool colour) {
   if (s.fits)
     return fmt::format("fits: {:.1f} of {:.1f} GiB on the fullest GPU (pipeline rank {})", s.peak_reserved.gibibytes(),
                        s.capacity.gibibytes(), s.worst_memory_rank);
-  const std::string text =
-      fmt::format("does NOT fit: {:.2f} GiB needed on pipeline rank {}, {:.2f} GiB there; short by {:.2f} GiB",
-                  s.peak_reserved.gibibytes(), s.worst_memory_rank, s.capacity.gibibytes(), s.short_by.gibibytes());
+  std::string text = "does NOT fit:";
+  if (s.short_by > Bytes(0))
+    text +=
+        fmt::format(" {:.2f} GiB needed on pipeline rank {}, {:.2f} GiB there; short by {:.2f} GiB",
+                    s.peak_reserved.gibibytes(), s.worst_memory_rank, s.capacity.gibibytes(), s.short_by.gibibytes());
+  if (s.host_short_by > Bytes(0))
+    text += fmt::format("{} host memory of a node: {:.0f} GiB needed, {:.0f} GiB there; short by {:.0f} GiB",
+                        s.short_by > Bytes(0) ? ";" : "", s.host_peak.gibibytes(), s.host_capacity.gibibytes(),
+                        s.host_short_by.gibibytes());
   return colour ? "\x1b[31m" + text + "\x1b[0m" : text;
 }
 
