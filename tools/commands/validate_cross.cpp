@@ -84,7 +84,7 @@ int run_cross_validation(const std::vector<Case>& cases, int threads, CommandCon
     std::vector<double> errors;
   };
   std::vector<double> shipped;
-  for (const CaseSurrogate& s : all) shipped.push_back(std::exp(s.log_predicted - s.log_measured) - 1.0);
+  for (const CaseSurrogate& s : all) shipped.push_back(std::exp(s.log_shipped - s.log_measured) - 1.0);
   const std::vector<Method> methods{{"shipped constants (fitted on all)", shipped},
                                     {"held-out families, five folds", cross_validate(all, HoldOut::family)},
                                     {"held-out sources", cross_validate(all, HoldOut::source)}};

@@ -21,8 +21,18 @@ namespace {
 constexpr double kStep = 0.12;        // log step of the finite differences
 constexpr double kHuber = 0.06;       // residuals beyond 6 % count linearly
 constexpr double kStackRidge = 0.15;  // pull of a stack towards the mean of all, in squared log units per unit
-constexpr double kMeanRidge = 0.05;   // pull of the mean towards the shipped values
+constexpr double kMeanRidge = 0.05;   // pull of the mean towards the nominal values
 constexpr double kBound = 0.6;        // no constant moves by more than a factor of 1.8
+
+// Common starting point of all stacks: middle of the ranges in hardware notes 0 and 3.6.
+void reset_to_nominal(SoftwareProfile& s) {
+  s.matmul_efficiency = 0.93;
+  s.attention_efficiency = 0.9;
+  s.memory_efficiency = 0.85;
+  s.comm_efficiency = 0.88;
+  s.ep_efficiency = 0.73;
+  s.fp8_efficiency = 1.0;
+}
 
 void apply(SoftwareProfile& s, bool hopper, const Constants& x) {
   const double generation = hopper ? std::exp(x[6]) : 1.0;
@@ -40,9 +50,12 @@ bool is_hopper(const std::string& gpu) {
   return gpu.rfind("h1", 0) == 0 || gpu.rfind("h2", 0) == 0 || gpu.rfind("h8", 0) == 0;
 }
 
-double log_step(const Scenario& s, const Machine& base, const Constants& x) {
+double log_step(const Scenario& s, const Machine& base, const Constants* x) {
   Machine m = base;
-  apply(m.software, is_hopper(s.cluster.gpu), x);
+  if (x) {
+    reset_to_nominal(m.software);
+    apply(m.software, is_hopper(s.cluster.gpu), *x);
+  }
   StepOptions options;
   options.allow_assumed = true;
   return std::log(predict_step(s, m, options).summary.step.seconds());
@@ -51,12 +64,14 @@ double log_step(const Scenario& s, const Machine& base, const Constants& x) {
 // Value, slope and curvature in every constant; false when the case cannot be predicted.
 bool measure(const Scenario& s, const Machine& machine, CaseSurrogate& c) {
   try {
-    c.log_predicted = log_step(s, machine, Constants{});
+    const Constants nominal{};
+    c.log_shipped = log_step(s, machine, nullptr);
+    c.log_predicted = log_step(s, machine, &nominal);
     for (std::size_t k = 0; k < kSoftwareConstants; ++k) {
       Constants up{}, down{};
       up[k] = kStep;
       down[k] = -kStep;
-      const double a = log_step(s, machine, up), b = log_step(s, machine, down);
+      const double a = log_step(s, machine, &up), b = log_step(s, machine, &down);
       c.slope[k] = (a - b) / (2 * kStep);
       c.curvature[k] = (a + b - 2 * c.log_predicted) / (kStep * kStep);
     }
