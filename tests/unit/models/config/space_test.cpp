@@ -1,6 +1,7 @@
 // Search spaces: which values become axes, their order, ids that survive growth, and the way back to a scenario.
 #include <doctest/doctest.h>
 
+#include "models/config/data_files.h"
 #include "models/config/scenario_loader.h"
 #include "models/config/space.h"
 #include "models/config/yaml_reader.h"
@@ -113,5 +114,5 @@ TEST_CASE("space: mistakes are reported with the key and what would be right") {
 }
 
 TEST_CASE("space: shipped scenarios are spaces of one configuration") {
-  CHECK(SearchSpace::load("scenarios/k3_2048_h800/scenario.yaml").size() == 1);
+  CHECK(SearchSpace::load(data_path("scenarios/k3_2048_h800/scenario.yaml")).size() == 1);
 }
