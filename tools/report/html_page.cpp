@@ -67,7 +67,7 @@ std::string table_json(const PageTable& t) {
 }
 
 // Inside a script element "</" would end it and "<!--" would change how the rest is read.
-std::string script_safe(std::string text) {
+std::string script_safe(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
