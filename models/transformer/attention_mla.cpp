@@ -61,22 +61,35 @@ Node query(LayerContext& ctx, const AttentionSpec& a, Node normed, const Sizes& 
                       .regather = true});
 }
 
-Node gather_latents(LayerContext& ctx, Node latent, std::int64_t width) {
-  if (ctx.split.cp == 1 || mla_exchange(ctx.split) != MlaExchange::latent) return latent;
+// An all-gather over the context ranks moves `gathered` columns per token; `kept` of them form the output tensor.
+struct ContextGather {
+  MlaExchange when;  // the form of exchange that this gather belongs to; under any other it moves nothing
+  const char *forward_name, *backward_name;
+  std::int64_t kept, gathered;
+};
+
+Node gather_over_context(LayerContext& ctx, Node own, const ContextGather& g) {
+  if (ctx.split.cp == 1 || mla_exchange(ctx.split) != g.when) return own;
+  const std::int64_t rows = ctx.tokens() * ctx.split.cp;
   CommOp gather;
   gather.kind = CommKind::all_gather;
   gather.group = GroupKind::cp;
-  gather.bytes = tensor_bytes(ctx.tokens() * ctx.split.cp, width);
+  gather.bytes = tensor_bytes(rows, g.gathered);
   CommOp scatter = gather;
   scatter.kind = CommKind::reduce_scatter;
-  return exchange(ctx, {.forward_name = "cp_gather_latent",
-                        .backward_name = "cp_scatter_latent_grad",
+  return exchange(ctx, {.forward_name = g.forward_name,
+                        .backward_name = g.backward_name,
                         .lane = Lane::cp_comm,
                         .module = Module::mla_up_proj,
-                        .input = latent,
-                        .output = gather.bytes,
+                        .input = own,
+                        .output = tensor_bytes(rows, g.kept),
                         .forward = gather,
                         .backward = scatter});
+}
+
+Node gather_latents(LayerContext& ctx, Node latent, std::int64_t width) {
+  return gather_over_context(ctx, latent,
+                             {MlaExchange::latent, "cp_gather_latent", "cp_scatter_latent_grad", width, width});
 }
 
 // Rows whose keys and values this rank expands: all of them from gathered latents, else its own.
@@ -87,21 +100,8 @@ std::int64_t expanded_rows(const LayerContext& ctx) {
 
 // Expanded keys and values of all ranks; one gather moves both (heads x (qk + v) values per token).
 Node gather_expanded(LayerContext& ctx, Node own, std::int64_t width, std::int64_t total_width) {
-  if (ctx.split.cp == 1 || mla_exchange(ctx.split) != MlaExchange::expanded) return own;
-  CommOp gather;
-  gather.kind = CommKind::all_gather;
-  gather.group = GroupKind::cp;
-  gather.bytes = tensor_bytes(ctx.tokens() * ctx.split.cp, total_width);
-  CommOp scatter = gather;
-  scatter.kind = CommKind::reduce_scatter;
-  return exchange(ctx, {.forward_name = "cp_gather_kv",
-                        .backward_name = "cp_scatter_kv_grad",
-                        .lane = Lane::cp_comm,
-                        .module = Module::mla_up_proj,
-                        .input = own,
-                        .output = tensor_bytes(ctx.tokens() * ctx.split.cp, width),
-                        .forward = gather,
-                        .backward = scatter});
+  return gather_over_context(ctx, own,
+                             {MlaExchange::expanded, "cp_gather_kv", "cp_scatter_kv_grad", width, total_width});
 }
 
 // Assembles keys (and rotates the shared slice of queries and keys when the model does).
