@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/report/html_page.h"
+
 namespace k3sim {
 namespace {
 
@@ -23,28 +25,14 @@ std::string tally(const RegressReport& report) {
   return out.empty() ? "nothing changed" : out;
 }
 
+// An attribute keeps its line breaks only as a reference, and XML allows no other control character.
 std::string xml_escape(const std::string& text) {
   std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\n':
-        out += "&#10;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
+  for (const char c : html_escaped(text)) {
+    if (c == '\n')
+      out += "&#10;";
+    else
+      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
   return out;
 }
