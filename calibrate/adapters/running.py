@@ -9,7 +9,7 @@ def header(torch, gpus):
     p = torch.cuda.get_device_properties(0)
     return [f"gpu: {p.name} x{gpus}, {p.multi_processor_count} SMs, compute capability {p.major}.{p.minor}",
             f"software: torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}",
-            "method: calibrate.adapters; CUDA events, median until stable (40 to 200 repeats) after 40 ms of warm-up, L2 written before every "
+            "method: calibrate.adapters; CUDA events, median until stable (40 to 200 repeats) after a pause of 60 ms and 5 warm-up calls, repeats enqueued in batches, L2 written before every "
             "repeat except section nccl and attention backward; clocks not touched",
             "implementation: the kernel column names the library; k3sim's own kernels are in another file"]
 

@@ -1,6 +1,7 @@
 """The clock and the tensors of the adapters, on PyTorch.
 
-Cold timing: an L2-sized buffer is written before every repeat; CUDA events; repeated until stable.
+Cold timing: an L2-sized buffer is written before every repeat; CUDA events; repeated until stable. A short warm-up, as
+the compiled program does: power and clocks are those of a burst, not of minutes of the same kernel.
 Every adapter checks its library against a double-precision reference on fresh random inputs before timing.
 """
 import time
@@ -8,6 +9,7 @@ import time
 from .csv_rows import stable
 from .skipping import Skip, WrongResult, require
 
+WARM_UP = 5
 _DTYPES = {"bf16": "bfloat16", "fp32": "float32", "i32": "int32", "i64": "int64", "fp64": "float64"}
 
 
@@ -54,27 +56,40 @@ class TorchBench:
         """`before` runs untimed ahead of every repeat (for example the forward pass of a backward)."""
         if self.skip_row(row):
             return
-        self.time_with(row, lambda: self._once(launch, cold, before))
+        self._rest()
+        for _ in range(WARM_UP):
+            last_us = self._batch(launch, cold, before, 1)[0]
+        repeats = max(1, min(20, int(20_000 / max(last_us, 1.0))))
+        samples = []
+        while not self._agree(stable(samples)):
+            samples.extend(self._batch(launch, cold, before, repeats))
+        if self.writer is not None:
+            self.writer.add(row, samples)
 
-    def _once(self, launch, cold, before):
-        if before is not None:
-            before()
-        start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
-        if cold:
-            self._flush.fill_(1)
-        start.record()
-        launch()
-        stop.record()
-        stop.synchronize()
-        return start.elapsed_time(stop) * 1e3
+    def _rest(self):
+        """Every row starts from a GPU that has rested, whatever ran before."""
+        self.torch.cuda.synchronize()
+        time.sleep(0.02 if self.quick else 0.06)
+
+    def _batch(self, launch, cold, before, repeats):
+        """Enqueues the repeats without waiting, so that the interpreter's own time stays out of them."""
+        pairs = [[self.torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(repeats)]
+        for start, stop in pairs:
+            if before is not None:
+                before()
+            if cold:
+                self._flush.fill_(1)
+            start.record()
+            launch()
+            stop.record()
+        pairs[-1][1].synchronize()
+        return [start.elapsed_time(stop) * 1e3 for start, stop in pairs]
 
     def time_with(self, row, sample):
         if self.skip_row(row):
             return
-        begin, warmed = time.monotonic(), 0
-        while not self._agree(warmed >= 3 and time.monotonic() - begin > 0.04):  # clocks and power settle
+        for _ in range(WARM_UP):
             sample()
-            warmed += 1
         samples = []
         while not self._agree(stable(samples)):
             samples.append(sample())

@@ -1,4 +1,4 @@
-"""NCCL through torch.distributed, one process per GPU, sizes of 1 MiB to 1 GiB; small sizes are host-bound in eager mode.
+"""NCCL through torch.distributed, one process per GPU, sizes of 16 MiB to 1 GiB; smaller ones are host-bound in eager mode.
 
 Rows: nccl,<collective>,fwd,bf16 with bytes = total buffer as nccl-tests count it.
 Source: torch.distributed; hardware.md section 3.2.
@@ -31,7 +31,7 @@ def measure(bench):
     check(bench, dist)
     largest = (64 << 20) if bench.quick else (1 << 30)
     x, y = bench.normal((largest // 2,), scale=1e-3), bench.empty((largest // 2,))
-    size = 1 << 20
+    size = 16 << 20
     while size <= largest:
         for name, run in collectives(dist, bench.ranks, size // 2, x, y).items():
             row = KernelId("nccl", name, "fwd", "bf16", join_params(ranks=bench.ranks, bytes=size), 0, size)

@@ -3,6 +3,9 @@
 // overlaps) and rows bound by the host get a reason instead.
 //   host-bound: in kernels of many eager launches, a row that took at least as long as one with more work, and every
 //   row with no more work than such a row.
+//   warm: rows timed without flushing the L2; training reads its operands cold.
+//   stand-ins: where a curve has rows of the library that frameworks call, rows of cuBLASLt called per expert or per
+//   product, and then this project's own kernels (k3_*), are left out; without such a library they are all there is.
 // Source: product-spec section 5 (format); measurements/README.md (which rows are host-bound).
 #pragma once
 

@@ -120,7 +120,7 @@ struct Fp8Operands {
 };
 
 void run_fp8(Bench& bench, const GemmShape& s, const char* pass, LtShape shape, Fp8Operands& buffers) {
-  const char* kernel = shape.row_scales ? "scaled_mm_rowwise" : "scaled_mm_tensorwise";
+  const char* kernel = shape.row_scales ? "cublaslt_fp8_rowwise" : "cublaslt_fp8_tensorwise";
   const KernelId id{"gemm", kernel, pass, "fp8", s.params(), s.flops(), s.bytes(1, 2)};
   if (!bench.options().check_only && bench.skip(id)) return;
   shape.in = CUDA_R_8F_E4M3;
@@ -163,7 +163,7 @@ void fp8_family(Bench& bench) {
       run_fp8(bench, s, "fwd", {.m = s.m, .n = s.n, .k = s.k, .row_scales = true}, buffers);
     } catch (const CudaFailure& e) {
       row_scales = false;
-      bench.note(std::string("skipped gemm scaled_mm_rowwise: ") + e.what());
+      bench.note(std::string("skipped gemm cublaslt_fp8_rowwise: ") + e.what());
     }
   }
 }

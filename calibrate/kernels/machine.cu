@@ -136,12 +136,13 @@ MachineReport inspect_machine(int gpus) {
                       : "no"),
       "method: k3sim calibrate; CUDA events, median, repeated until the 95 % interval of the median is within 2 % (60 "
       "to "
-      "200 repeats, 20 with --quick, fewer for kernels above 2 ms) after 40 ms of warm-up; L2 flushed before every "
-      "repeat "
+      "200 repeats, 20 with --quick, fewer for kernels above 2 ms) after 5 warm-up calls (40 ms of them with "
+      "--sustained), cold repeats enqueued in "
+      "batches; L2 flushed before every repeat "
       "except sections copy, launch, overlap, nccl and rows named *_warm; moonep, overlap and copies of several GPUs: "
       "wall "
       "clock from one host thread",
-      "implementation: gemm linear = cublasGemmEx, cublaslt_* and scaled_mm_* = cuBLASLt first heuristic; k3_* = this "
+      "implementation: gemm linear = cublasGemmEx, cublaslt_* = cuBLASLt first heuristic; k3_* = this "
       "project's CUDA kernels (k3_latent_moe: experts as one cuBLASLt product each); nccl = NCCL, NVLS off",
       "found before: " + thermal_state(used)};
   return report;

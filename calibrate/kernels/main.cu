@@ -1,5 +1,5 @@
 // k3sim_calibrate: times the kernels of this machine and writes the measurement CSV. Started by `k3sim calibrate`, also
-// usable alone.   k3sim_calibrate [--gpus N] [--quick] [--check] [--only a,b] [--seed N] --out FILE.csv
+// usable alone.   k3sim_calibrate [--gpus N] [--quick] [--sustained] [--check] [--only a,b] [--seed N] --out FILE.csv
 // A family whose results are wrong reports nothing; the others go on. Exit codes: 0 all fine; 1 a check failed;
 // 2 wrong usage; 3 no usable GPU.
 // Source: product-spec.md sections 2 and 5.
@@ -48,7 +48,8 @@ struct Arguments {
 };
 
 const char* const kUsage =
-    "usage: k3sim_calibrate [--gpus N] [--quick] [--check] [--only FAMILY,...] [--seed N] --out FILE.csv\n";
+    "usage: k3sim_calibrate [--gpus N] [--quick] [--sustained] [--check] [--only FAMILY,...] [--seed N] --out "
+    "FILE.csv\n";
 
 Arguments parse(int argc, char** argv) {
   Arguments a;
@@ -60,6 +61,8 @@ Arguments parse(int argc, char** argv) {
     };
     if (arg == "--quick")
       a.bench.quick = true;
+    else if (arg == "--sustained")
+      a.bench.sustained = true;
     else if (arg == "--check")
       a.bench.check_only = true;
     else if (arg == "--gpus")

@@ -9,6 +9,15 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 fail() { echo "FAILED: $1" >&2; exit 1; }
 
+own=$here/../calibrate/measurements
+"$k3sim" fit "$csv" "$own/h200_kernels.csv" --out both.yaml > both.txt 2> both_notes.txt
+grep -q "left out: 257.6 us in .*h200_kernels.csv, 202.16 us in" both_notes.txt || fail "fit does not name rows on which the files disagree"
+"$k3sim" kernels --measured "$own/h200_libraries.csv" --against "$csv" --json > agree.json
+python3 -c '
+import json
+k = {x["kernel"]: x for x in json.load(open("agree.json"))["kernels"]}
+assert k["kda,flash_kda,fwd"]["n"] == 24 and k["kda,flash_kda,fwd"]["within_5_pct"] == 24, k["kda,flash_kda,fwd"]
+' || fail "kernels --against"
 "$k3sim" fit "$csv" --out mine.yaml > fit.txt 2> notes.txt
 grep -q "461 of 544 rows fitted" fit.txt || fail "fit does not tell how many rows it used"
 grep -q "host-bound" notes.txt || fail "fit does not name the rows it left out"

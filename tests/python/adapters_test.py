@@ -135,7 +135,7 @@ class SeveralGpus(unittest.TestCase):
         with patch.object(torch_nccl_adapter, "check"):
             torch_nccl_adapter.measure(bench)
         self.assertEqual({r.kernel for r in bench.rows}, {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
-        self.assertIn("ranks=2;bytes=1048576", {r.params for r in bench.rows})
+        self.assertIn("ranks=2;bytes=16777216", {r.params for r in bench.rows})
 
     def test_moonep_is_refused_where_multicast_is_off_before_anything_is_called(self):
         buffer = MagicMock()

@@ -89,6 +89,7 @@ std::vector<std::vector<std::string>> calibrate_command_lines(const CalibrateOpt
   std::vector<std::string> line{program};
   if (o.gpus > 0) line.insert(line.end(), {"--gpus", std::to_string(o.gpus)});
   if (o.quick) line.push_back("--quick");
+  if (o.sustained) line.push_back("--sustained");
   if (o.check) line.push_back("--check");
   if (!o.only.empty()) line.insert(line.end(), {"--only", o.only});
   if (!o.out.empty()) line.insert(line.end(), {"--out", o.out});
@@ -128,6 +129,7 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
   command->add_option("--out", options->out, "measurement CSV; an interrupted run is taken up again");
   command->add_option("--gpus", options->gpus, "how many GPUs of this host (default: all)");
   command->add_flag("--quick", options->quick, "fewer shapes, under two minutes");
+  command->add_flag("--sustained", options->sustained, "warm each kernel for 40 ms first: the GPU at its power limit");
   command->add_flag("--check", options->check, "only compare every kernel with its double-precision reference");
   command->add_option("--only", options->only, "families, comma-separated (calibrate/README.md lists them)");
   command->add_flag("--libraries", options->libraries, "also time installed Python libraries, into FILE_libraries.csv");

@@ -16,8 +16,9 @@ namespace k3sim {
 struct CommandContext;
 
 struct CalibrateOptions {
-  std::string out = {};       // CSV to write; may be empty with check
-  int gpus = 0;               // 0: all
+  std::string out = {};  // CSV to write; may be empty with check
+  int gpus = 0;          // 0: all
+  bool sustained = false;
   bool quick = false;         // under two minutes
   bool check = false;         // only compare with the double-precision references
   std::string only = {};      // families, comma-separated; empty: all

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "calibrate/fit/merge_files.h"
 #include "calibrate/fit/profile_fit.h"
 #include "sim/base/error.h"
 #include "tools/commands/command.h"
@@ -27,18 +28,20 @@ using Json = nlohmann::ordered_json;
 struct Input {
   FitConditions conditions;
   std::vector<KernelRow> rows;
+  std::vector<std::string> notes;
 };
 
 Input read_input(const std::vector<std::string>& files, const std::string& base) {
   Input in;
-  std::vector<Measurement> all;
+  std::vector<MeasurementTable> tables;
   for (const std::string& f : files) {
-    MeasurementTable table = read_measured_kernels(f, base);
+    tables.push_back(read_measured_kernels(f, base));
     in.conditions.files.push_back(f.substr(f.find_last_of('/') + 1));
-    for (std::string& line : table.header) in.conditions.header.push_back(std::move(line));
-    for (Measurement& m : table.rows) all.push_back(std::move(m));
+    for (const std::string& line : tables.back().header) in.conditions.header.push_back(line);
   }
-  in.rows = kernel_rows(all);
+  MergedMeasurements merged = merge_measurements(tables, files);
+  in.notes = std::move(merged.notes);
+  in.rows = kernel_rows(merged.rows);
   in.conditions.rows = static_cast<int>(in.rows.size());
   for (const KernelRow& r : in.rows) in.conditions.fitted_rows += r.usable() ? 1 : 0;
   return in;
@@ -84,6 +87,7 @@ int run_fit_command(const FitCommandOptions& o, std::ostream& out, std::ostream&
   ProfileFit fit = fit_profile(load_gpu_profile(base), in.rows, o.files.front());
   if (!o.sustained_from.empty()) take_power_limit(fit.profile, load_gpu_profile(o.sustained_from));
   if (!o.name.empty()) fit.profile.limits.name = o.name;
+  for (const std::string& note : in.notes) err << "note: " << note << '\n';
   name_skipped_rows(in.rows, err);
   write_file_atomically(o.out, profile_yaml(fit.profile, in.conditions));
   if (o.json)

@@ -17,6 +17,7 @@
 #include "tools/commands/text_table.h"
 #include "tools/validation/kernel_validation.h"
 #include "tools/validation/measured_kernels.h"
+#include "tools/validation/measurement_agreement.h"
 
 namespace k3sim {
 
@@ -92,6 +93,40 @@ std::string to_csv(const std::vector<KernelPrediction>& predictions) {
   return out;
 }
 
+Json to_json(const AgreementGroup& g) {
+  Json j{{"kernel", g.group}, {"n", g.rows}, {"latency_rows", g.latency_rows}, {"within_5_pct", g.within_5_pct}};
+  if (g.rows > 0)
+    j.update({{"median_abs_difference_pct", 100 * g.median},
+              {"p90_abs_difference_pct", 100 * g.p90},
+              {"bias_pct", 100 * g.bias}});
+  return j;
+}
+
+int print_agreement(const KernelsCommandOptions& o, std::ostream& out) {
+  const std::string gpu = o.gpu.empty() ? std::string("h200_sxm") : o.gpu;
+  const std::vector<AgreementRow> rows =
+      compare_measurements(read_measured_kernels(o.measured, gpu).rows, read_measured_kernels(o.against, gpu).rows);
+  if (rows.empty())
+    throw ConfigError("no kernel, shape and pass stands in both files; they cannot be compared", "",
+                      {o.measured, 0, 0});
+  const std::vector<AgreementGroup> groups = summarize_agreement(rows);
+  if (o.json) {
+    Json list = Json::array();
+    for (const AgreementGroup& g : groups) list.push_back(to_json(g));
+    out << Json{{"measured", o.measured}, {"against", o.against}, {"kernels", list}}.dump() << '\n';
+    return 0;
+  }
+  TextTable table({"section,kernel,pass", "rows", "median %", "p90 %", "bias %", "within 5 %", "latency rows"});
+  for (const AgreementGroup& g : groups) {
+    const auto percent = [&](double v) { return g.rows > 0 ? fmt::format("{:.1f}", 100 * v) : std::string(); };
+    table.add({g.group, fmt::to_string(g.rows), percent(g.median), percent(g.p90),
+               g.rows > 0 ? fmt::format("{:+.1f}", 100 * g.bias) : "", fmt::to_string(g.within_5_pct),
+               fmt::to_string(g.latency_rows)});
+  }
+  out << table.to_text();
+  return 0;
+}
+
 std::vector<KernelPrediction> predict(const KernelsCommandOptions& o) {
   const GpuProfile profile = load_gpu_profile(o.gpu);
   if (o.measured.empty()) return predict_usual_kernels(profile);
@@ -104,6 +139,11 @@ std::vector<KernelPrediction> predict(const KernelsCommandOptions& o) {
 int run_kernels_command(const KernelsCommandOptions& o, std::ostream& out) {
   if (o.cross_validate && o.measured.empty())
     throw UsageError("--cross-validate refits the curves and needs --measured FILE");
+  if (!o.against.empty()) {
+    if (o.measured.empty()) throw UsageError("--against FILE compares with --measured FILE, which is missing");
+    return print_agreement(o, out);
+  }
+  if (o.gpu.empty()) throw UsageError("kernels needs --gpu NAME (or --measured FILE --against FILE)");
   const std::vector<KernelPrediction> predictions = predict(o);
   if (!o.csv.empty()) write_file_atomically(o.csv, to_csv(predictions));
   if (o.json) {
@@ -119,8 +159,9 @@ void add_kernels_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = add_command(app, "kernels", "predicted kernel times, and their errors against measurements",
                                   "k3sim kernels --gpu h200_sxm --measured measurements.csv");
   const auto o = std::make_shared<KernelsCommandOptions>();
-  command->add_option("--gpu", o->gpu, "name or file of a GPU profile")->required();
+  command->add_option("--gpu", o->gpu, "name or file of a GPU profile");
   command->add_option("--measured", o->measured, "measurement file written by k3sim calibrate");
+  command->add_option("--against", o->against, "second measurement file: prints how far the two agree, per kernel");
   command->add_option("--csv", o->csv, "write the rows to this file, too");
   command->add_flag("--rows", o->rows, "print every row, not only the errors per family");
   command->add_flag("--cross-validate", o->cross_validate,

@@ -9,6 +9,7 @@ namespace k3sim {
 struct KernelsCommandOptions {
   std::string gpu;       // profile name or file
   std::string measured;  // measurement file; empty: usual kernels, predicted only
+  std::string against;   // second measurement file: how far do the two agree? No prediction then
   std::string csv;       // also write the rows here
   bool cross_validate = false;
   bool rows = false;  // print every row, not only the families
