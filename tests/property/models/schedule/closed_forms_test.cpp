@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "models/schedule/lint.h"
 #include "models/schedule/registry.h"
 #include "models/schedule/timeline.h"
 
@@ -83,6 +84,20 @@ TEST_CASE("interleaved: bubble (p-1)(F+B+W)/v, activations 2(p-1) + (v-1)p + 1 c
       CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i + c.w)));  // chunk times: the division by v is in them
       CHECK(got.peak == std::min(c.m * v, 2 * (c.p - 1) + (v - 1) * c.p + 1));
     });
+}
+
+TEST_CASE("interleaved: any number of micro-batches is proven free of deadlock and never slower than one chunk") {
+  for (int v : {2, 3, 4})
+    for (int p = 2; p <= 12; ++p)
+      for (int m = 1; m <= 3 * p; ++m) {
+        CAPTURE(v);
+        CAPTURE(p);
+        CAPTURE(m);
+        const Case c{.name = "interleaved", .p = p, .m = m, .v = v, .f = 2, .i = 2, .w = 2};
+        CHECK(lint_schedule(make_schedule({.name = c.name, .ranks = p, .chunks = v, .microbatches = m})).valid);
+        const Case whole{.name = "1f1b", .p = p, .m = m, .v = 1, .f = 2 * v, .i = 2 * v, .w = 2 * v};
+        CHECK(measure(c).makespan <= measure(whole).makespan);
+      }
 }
 
 TEST_CASE("looped_bfs: bubble of interleaved, activations m v chunks") {

@@ -58,14 +58,15 @@ TEST_CASE("registry: impossible numbers are refused with the reason") {
 
 TEST_CASE("interleaved: Megatron's own example, two ranks, two chunks, five micro-batches in groups of three") {
   // get_schedule_table's documented example: virtual micro-batches 0 1 2 0 1 2 3 4 3 4, chunks 0 0 0 1 1 1 0 0 1 1.
-  const auto table = interleaved_table(5, 2, 3);
+  const auto table = interleaved_table({3, 2}, 2);
   std::string text;
   for (const ChunkStep& t : table) text += std::to_string(t.microbatch) + ":" + std::to_string(t.chunk) + " ";
   CHECK(text == "0:0 1:0 2:0 0:1 1:1 2:1 3:0 4:0 3:1 4:1 ");
 }
 
-TEST_CASE("interleaved: a last group smaller than the ranks is refused as in Megatron") {
-  CHECK(has(refusal({.name = "interleaved", .ranks = 4, .chunks = 2, .microbatches = 9}), "the last group holds 1"));
+TEST_CASE("interleaved: an asked-for group size that leaves a last group smaller than the ranks is refused") {
+  CHECK(has(refusal({.name = "interleaved", .ranks = 4, .chunks = 2, .microbatches = 9, .group_size = 4}),
+            "the last group holds 1"));
   CHECK(refusal({.name = "interleaved", .ranks = 4, .chunks = 2, .microbatches = 9, .group_size = 5}).empty());
   CHECK(
       has(refusal({.name = "interleaved", .ranks = 4, .chunks = 2, .microbatches = 8, .group_size = 3}), "group size"));
