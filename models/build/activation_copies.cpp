@@ -12,7 +12,7 @@ ActivationCopies::ActivationCopies(const StepPlan& plan, const Machine& machine,
 
 Time ActivationCopies::copy_time(const PassStep& step) const {
   const TimedLayer& layer =
-      *plan_.chunks[static_cast<std::size_t>(step.chunk)].parts[static_cast<std::size_t>(step.part)].timed;
+      *plan_.chunks[static_cast<std::size_t>(step.chunk)].steps()[static_cast<std::size_t>(step.part)].timed;
   Time t;
   if (layer.offloaded > Bytes(0)) t += layer.offloaded / host_;
   if (layer.remote > Bytes(0)) t += layer.remote / network_;

@@ -100,4 +100,20 @@ std::vector<Chunk> cut_chunks(const Scenario& s, const LayerSet& set, int chunks
   return out;
 }
 
+void split_vocabulary(std::vector<Chunk>& chunks, const LayerSet& set, const std::vector<int>& rank_of_chunk) {
+  std::vector<int> seen;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    Chunk& chunk = chunks[c];
+    const int rank = rank_of_chunk[c];
+    const bool first = std::find(seen.begin(), seen.end(), rank) == seen.end();
+    if (first) {
+      seen.push_back(rank);
+      chunk.split.push_back({ChunkPart::Kind::embedding, -1, set.embedding_share(), set.embedding_share_parameters()});
+      chunk.split.push_back({ChunkPart::Kind::head, -1, set.head_share(), set.head_share_parameters()});
+    }
+    for (const ChunkPart& p : chunk.parts)
+      if (p.kind == ChunkPart::Kind::layer || p.kind == ChunkPart::Kind::mtp) chunk.split.push_back(p);
+  }
+}
+
 }  // namespace k3sim

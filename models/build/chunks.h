@@ -20,7 +20,17 @@ struct ChunkPart {
 
 struct Chunk {
   std::vector<ChunkPart> parts;
+  // parallel.vocabulary_stages: what the chunk's rank runs instead of `parts`: no embedding and no output head, but a
+  // share of both on the rank's first chunk (arXiv:2411.05288). Empty: `parts`.
+  std::vector<ChunkPart> split;
   Bytes boundary{0};  // activation bytes sent to the next chunk, per rank
+  const std::vector<ChunkPart>& steps() const { return split.empty() ? parts : split; }
+  // Parameters that the rank keeps, reduces and updates.
+  ParameterCount owned() const {
+    ParameterCount sum;
+    for (const ChunkPart& p : steps()) sum.dense += p.parameters.dense, sum.experts += p.parameters.experts;
+    return sum;
+  }
   ParameterCount parameters() const {
     ParameterCount sum;
     for (const ChunkPart& p : parts) sum.dense += p.parameters.dense, sum.experts += p.parameters.experts;
@@ -30,6 +40,8 @@ struct Chunk {
 
 // Throws ConfigError when the layers cannot be cut that way. Parts point into `layers`.
 std::vector<Chunk> cut_chunks(const Scenario& scenario, const LayerSet& layers, int chunks);
+// Fills Chunk::split: every rank's first chunk runs a share of the vocabulary layers. `rank_of_chunk` by chunk.
+void split_vocabulary(std::vector<Chunk>& chunks, const LayerSet& layers, const std::vector<int>& rank_of_chunk);
 
 // Exposed for tests: chunk boundaries (first layer of each chunk, then the layer count).
 std::vector<int> balanced_cut(const std::vector<double>& layer_cost, int chunks, double first_extra, double last_extra);

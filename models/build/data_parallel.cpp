@@ -88,7 +88,7 @@ Time DataParallel::optimizer(const std::vector<const Chunk*>& chunks) const {
   if (o.name == "none") return Time();
   std::int64_t dense = 0, experts = 0;
   for (const Chunk* c : chunks) {
-    const ParameterCount p = c->parameters();
+    const ParameterCount p = c->owned();
     dense += p.dense;
     experts += p.experts;
   }

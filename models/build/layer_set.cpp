@@ -34,8 +34,16 @@ LayerSet::LayerSet(const Scenario& s, const Machine& machine, const Placement& p
   }
   embedding_parameters_ = k3sim::embedding_parameters(m, split_);
   head_parameters_ = k3sim::head_parameters(m, split_);
+  if (s.parallel.vocabulary_stages && s.parallel.pp > 1) time_vocabulary_shares(s, machine, comm);
   time_decoder(m, machine, comm);
   check_rules();
+}
+
+void LayerSet::time_vocabulary_shares(const Scenario& s, const Machine& machine, const CommCoster& comm) {
+  vocabulary_ranks_ = s.parallel.pp;
+  const VocabularySplit share{s.parallel.pp, s.parallel.vocabulary_overlap};
+  embedding_share_ = time(embedding_share_program(s.model, split_, share), false, machine, comm);
+  head_share_ = time(head_share_program(s.model, split_, share), false, machine, comm);
 }
 
 void LayerSet::check_rules() const {

@@ -28,6 +28,11 @@ class LayerSet {
   const TimedLayer* embedding() const { return embedding_; }
   const TimedLayer* head() const { return head_; }
   const TimedLayer* mtp() const { return mtp_; }  // null: none trained
+  // One pipeline rank's share of the vocabulary layers; null unless they are split over the stages.
+  const TimedLayer* embedding_share() const { return embedding_share_; }
+  const TimedLayer* head_share() const { return head_share_; }
+  ParameterCount embedding_share_parameters() const { return share_of(embedding_parameters_); }
+  ParameterCount head_share_parameters() const { return share_of(head_parameters_); }
   const TimedLayer* decoder(std::size_t index, bool recomputed) const { return decoder_[index][recomputed ? 1 : 0]; }
   const ParameterCount& parameters(std::size_t index) const { return parameters_[index]; }
   const ParameterCount& embedding_parameters() const { return embedding_parameters_; }
@@ -38,6 +43,10 @@ class LayerSet {
  private:
   const TimedLayer* time(const LayerProgram& program, bool recomputed, const Machine& machine, const CommCoster& comm);
   void check_rules() const;
+  void time_vocabulary_shares(const Scenario& scenario, const Machine& machine, const CommCoster& comm);
+  ParameterCount share_of(const ParameterCount& p) const {
+    return {.dense = (p.dense + vocabulary_ranks_ - 1) / vocabulary_ranks_};
+  }
   void time_decoder(const ModelSpec& model, const Machine& machine, const CommCoster& comm);
 
   SplitConfig split_;
@@ -47,6 +56,8 @@ class LayerSet {
   std::deque<TimedLayer> storage_;
   std::set<std::string> tensor_names_;  // of all layers, for rules that match none
   const TimedLayer *embedding_ = nullptr, *head_ = nullptr, *mtp_ = nullptr;
+  const TimedLayer *embedding_share_ = nullptr, *head_share_ = nullptr;
+  int vocabulary_ranks_ = 1;
   std::vector<std::array<const TimedLayer*, 2>> decoder_;
   std::vector<ParameterCount> parameters_;
   ParameterCount embedding_parameters_, head_parameters_, mtp_parameters_;

@@ -62,7 +62,7 @@ void ParameterTraffic::attach(PassWalk& walk, const Action& a, std::size_t index
   for (PassStep& step : walk.steps)
     if (step.last_gradient || data_parallel_.reduce_every_microbatch())
       step.contention +=
-          contention(data_parallel_.reduce(chunk_of(a.stage).parts[static_cast<std::size_t>(step.part)].parameters));
+          contention(data_parallel_.reduce(chunk_of(a.stage).steps()[static_cast<std::size_t>(step.part)].parameters));
 }
 
 // ZeRO-3 gathers every layer anew; ZeRO-1 with overlap gathered once at the start of the step.
@@ -73,7 +73,7 @@ void ParameterTraffic::attach_gathers(PassWalk& walk, const Action& a) {
     if (a.kind == ActionKind::kWeightGrad) return;
     if (!forward && !plan_.scenario.optimizer.reshard_after_forward) return;
     for (PassStep& s : walk.steps) {
-      const Time t = data_parallel_.gather(chunk.parts[static_cast<std::size_t>(s.part)].parameters);
+      const Time t = data_parallel_.gather(chunk.steps()[static_cast<std::size_t>(s.part)].parameters);
       if (t == Time()) continue;
       s.gather = emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
       s.contention += contention(t);
@@ -91,7 +91,7 @@ void ParameterTraffic::attach_gathers(PassWalk& walk, const Action& a) {
 void ParameterTraffic::change_run(PassWalk& walk, const Action& a, std::size_t index) {
   if (a.stage == run_stage_) return;
   if (run_stage_ >= 0 && last_gradient_action_.at(run_stage_) >= index) {
-    const ParameterCount parameters = chunk_of(run_stage_).parameters();
+    const ParameterCount parameters = chunk_of(run_stage_).owned();
     if (!is_empty(parameters)) flushes_.push_back(add_reduction(parameters, run_tail_));
     if (plan_.scenario.overlap.grad_reduce && !walk.steps.empty())
       walk.steps.front().contention += contention(data_parallel_.reduce(parameters));
@@ -105,8 +105,8 @@ void ParameterTraffic::emit_initial_gathers(int rank) {
   first_gather_.assign(static_cast<std::size_t>(plan_.schedule.stages) * kMaxParts, kNoTask);
   for (int stage : plan_.schedule.stages_of_rank(rank)) {
     const Chunk& chunk = chunk_of(stage);
-    for (std::size_t part = 0; part < chunk.parts.size(); ++part) {
-      const Time t = data_parallel_.gather(chunk.parts[part].parameters);
+    for (std::size_t part = 0; part < chunk.steps().size(); ++part) {
+      const Time t = data_parallel_.gather(chunk.steps()[part].parameters);
       if (t == Time()) continue;
       first_gather_[gather_key(stage, static_cast<int>(part))] =
           emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
@@ -160,7 +160,7 @@ void ParameterTraffic::pass_ended(const PassStep& step, const PassWalk& walk) {
 // Gradients of a part are complete: collect them into buckets; ZeRO-2 and 3 reduce each part at once.
 void ParameterTraffic::gradients_ready(const PassStep& step, TaskId ready) {
   const ParameterCount& p =
-      plan_.chunks[static_cast<std::size_t>(step.chunk)].parts[static_cast<std::size_t>(step.part)].parameters;
+      plan_.chunks[static_cast<std::size_t>(step.chunk)].steps()[static_cast<std::size_t>(step.part)].parameters;
   if (is_empty(p)) return;
   if (data_parallel_.reduce_every_microbatch()) {
     add_reduction(p, ready);
@@ -187,7 +187,7 @@ std::vector<TaskId> ParameterTraffic::close_rank(TaskId last_compute) {
 Time ParameterTraffic::late_gather(const std::vector<const Chunk*>& chunks) const {
   Time gather;
   if (data_parallel_.sharded_parameters() || plan_.scenario.overlap.param_gather) return gather;
-  for (const Chunk* c : chunks) gather += data_parallel_.gather(c->parameters());
+  for (const Chunk* c : chunks) gather += data_parallel_.gather(c->owned());
   return gather;
 }
 

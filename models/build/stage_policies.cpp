@@ -126,6 +126,8 @@ class Chooser {
         const auto c = static_cast<std::size_t>(plan_.schedule.model_stage(stage));
         for (std::size_t i = 0; i < base_[c].parts.size(); ++i)
           if (base_[c].parts[i].timed == layers[l].timed) plan_.chunks[c].parts[i].timed = timed;
+        for (std::size_t i = 0; i < base_[c].split.size(); ++i)
+          if (base_[c].split[i].timed == layers[l].timed) plan_.chunks[c].split[i].timed = timed;
       }
     }
   }

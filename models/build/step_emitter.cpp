@@ -54,7 +54,7 @@ std::uint32_t RankEmitter::pass_label(const PassStep& step) {
 
 TaskId RankEmitter::add_item(const TimedItem& item, std::uint32_t item_label) {
   const auto role = static_cast<StreamRole>(item.lane);  // lanes and the first stream roles share their order
-  if (!item.is_comm || !rendezvous) return add(role, task_kind(item), item.time, item_label);
+  if (!arrives(item)) return add(role, task_kind(item), item.time, item_label);
   const TaskId arrive = add(role, StepTask::rendezvous, Time(), item_label);
   const TaskId task = add(role, task_kind(item), item.time, item_label);
   const std::uint32_t number = collective_count_[{item.group, rank_, replica_}]++;
@@ -64,7 +64,7 @@ TaskId RankEmitter::add_item(const TimedItem& item, std::uint32_t item_label) {
 
 void RankEmitter::connect_item(PassWalk& walk, const TimedItem& item, TaskId id) {
   // An unfolded collective is two tasks; what it waits for must precede the arrival.
-  const TaskId target = item.is_comm && rendezvous ? collectives.back().arrive : id;
+  const TaskId target = arrives(item) ? collectives.back().arrive : id;
   if (walk.ids.empty()) {
     for (TaskId t : walk.entry) depend(t, target);
     depend(walk.steps[walk.step].gather, target);
@@ -105,7 +105,7 @@ bool RankEmitter::emit_next(PassWalk& walk) {
   const TimedItem& item = step.pass->items[walk.item];
   const TaskId id = add_item(item, pass_label(step) + static_cast<std::uint32_t>(walk.item));
   connect_item(walk, item, id);
-  if (walk.first == kNoTask) walk.first = item.is_comm && rendezvous ? collectives.back().arrive : id;
+  if (walk.first == kNoTask) walk.first = arrives(item) ? collectives.back().arrive : id;
   walk.ids.push_back(id);
   walk.tail = id;
   if (!item.is_comm) {

@@ -69,6 +69,8 @@ class RankEmitter {
   Time host_action{};  // added to the first pass of an action
 
  private:
+  // Collectives of a stage's own replicas meet when these are unfolded; those over the pipeline (vocabulary) do not.
+  bool arrives(const TimedItem& item) const { return item.is_comm && rendezvous && item.group != GroupKind::pp; }
   bool emit_next(PassWalk& walk);
   void emit_whole_pass(PassWalk& walk);
   TaskId add_item(const TimedItem& item, std::uint32_t label);

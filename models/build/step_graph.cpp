@@ -84,10 +84,11 @@ class StepBuilder {
     const bool last_gradient = parameters_.is_last_gradient(a, index);
     const int chunk_index = plan_.schedule.model_stage(a.stage);
     const bool forward = a.kind == ActionKind::kForward;
-    const int n = static_cast<int>(chunk.parts.size());
+    const std::vector<ChunkPart>& parts = chunk.steps();
+    const int n = static_cast<int>(parts.size());
     for (int i = 0; i < n; ++i) {
       const int part = forward ? i : n - 1 - i;
-      const TimedLayer& t = *chunk.parts[static_cast<std::size_t>(part)].timed;
+      const TimedLayer& t = *parts[static_cast<std::size_t>(part)].timed;
       const TimedPass& pass = forward                            ? t.forward
                               : a.kind == ActionKind::kBackward  ? t.backward
                               : a.kind == ActionKind::kInputGrad ? t.input_grad

@@ -58,11 +58,17 @@ class Planner {
       plan_.scenario.parallel.stage_layers = balanced_stage_layers(plan_, machine_);
     plan_.chunks =
         reuse.chunks ? *reuse.chunks : cut_chunks(plan_.scenario, *plan_.layers, plan_.schedule.stages_per_chain());
+    if (plan_.layers->head_share() != nullptr) split_vocabulary(plan_.chunks, *plan_.layers, rank_of_chunk());
     if (plan_.scenario.activation.policy == "auto") choose_stage_policies(plan_, machine_);
     return std::move(plan_);
   }
 
  private:
+  std::vector<int> rank_of_chunk() const {
+    const auto chunks = static_cast<std::ptrdiff_t>(plan_.chunks.size());
+    return {plan_.schedule.rank_of_stage.begin(), plan_.schedule.rank_of_stage.begin() + chunks};
+  }
+
   const Machine& machine_;
   StepPlan plan_;
 };

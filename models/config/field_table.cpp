@@ -72,8 +72,10 @@ Fields parallel_fields() {
       {"parallel.stage_layers", K3SIM_AT(parallel.stage_layers),
        "decoder layers of each of the pp x vpp model chunks; absent: as even as possible", 0},
       {"parallel.vocabulary_stages", K3SIM_AT(parallel.vocabulary_stages),
-       "embedding and output tables are split over the pipeline stages (in memory; their time stays on the end "
-       "stages)"},
+       "embedding and output layer are split over the pipeline stages (vocabulary parallelism)"},
+      {"parallel.vocabulary_overlap", K3SIM_AT(parallel.vocabulary_overlap),
+       "with vocabulary_stages: their collectives run beside compute, paid for by schedule.extra_warmup; false: every "
+       "rank waits for them (interlaced)"},
       words("parallel.cp_method", K3SIM_AT(parallel.cp_method), "context-parallel attention",
             {"auto", "ring", "all_gather", "all_to_all", "kcp", "kcp_scan"}),
       words("parallel.cp_slices", K3SIM_AT(parallel.cp_slices),

@@ -33,7 +33,8 @@ struct ParallelConfig {
   bool sequence_parallel = true;  // with tp > 1
   std::string order = "tp-cp-ep-dp-pp";
   std::vector<int> stage_layers;   // decoder layers of each of the pp*vpp model chunks; empty = as even as possible
-  bool vocabulary_stages = false;  // embedding and output tables are split over the pipeline stages
+  bool vocabulary_stages = false;  // embedding and output layer are split over the pipeline stages
+  bool vocabulary_overlap = true;  // with them: their collectives run beside compute (extra_warmup pays the barriers)
   std::string cp_method = "auto";  // auto | ring | all_gather | all_to_all | kcp | kcp_scan
   std::string cp_slices = "auto";  // auto | contiguous | zigzag; auto: contiguous when the model has KDA
   std::string partition = "even";  // even | balanced: how layers are cut into chunks without stage_layers

@@ -16,6 +16,14 @@ LayerProgram head_program(const ModelSpec& model,
                           const SplitConfig& split);  // final norm (+ AttnRes output mix), logits, loss
 LayerProgram mtp_program(const ModelSpec& model, const SplitConfig& split);  // one MTP layer incl. its head pass
 
+// Vocabulary parallelism: one pipeline rank's share of the embedding and of the output head.
+struct VocabularySplit {
+  int ranks = 1;        // pipeline ranks that share the tables
+  bool overlap = true;  // the collectives of the shares run beside compute; false: compute waits for them
+};
+LayerProgram embedding_share_program(const ModelSpec& model, const SplitConfig& split, const VocabularySplit& share);
+LayerProgram head_share_program(const ModelSpec& model, const SplitConfig& split, const VocabularySplit& share);
+
 // Parameters held by one rank of a layer, by which group shards their optimizer state.
 struct ParameterCount {
   std::int64_t dense = 0;    // replicated over dp (and cp); already divided by tp

@@ -55,7 +55,7 @@ bool is_layout_only(const std::string& key) {
 ChunkCost chunk_cost(const Chunk& chunk, const Machine& machine) {
   ChunkCost c;
   std::array<double, kLanes> lanes{};
-  for (const ChunkPart& part : chunk.parts) {
+  for (const ChunkPart& part : chunk.steps()) {
     const PassLeast f = least(part.timed->forward), b = least(part.timed->backward), i = least(part.timed->input_grad),
                     w = least(part.timed->weight_grad);
     c.forward += f.span, c.backward += b.span, c.input += i.span, c.weight += w.span;

@@ -98,3 +98,25 @@ TEST_CASE("step: an impossible batch is refused with its numbers") {
   s.batch.micro_batch = 2;
   CHECK_THROWS_WITH_AS(predict_step(s, m, {}), doctest::Contains("3 sequences per step"), ConfigError);
 }
+
+TEST_CASE("step: vocabulary layers split over the stages cost every rank a share instead of the last one everything") {
+  // A layer takes 3 x 10 us per micro-batch, the head 3 x 40 us for all of its 128 columns.
+  Machine m = fake_machine(Time::us(10), Time::us(10), Time::us(10));
+  m.cost = std::make_shared<k3sim::test::FakeCost>([](const Kernel& k) {
+    const std::string name(k.name);
+    if (k.family != KernelFamily::gemm) return Time();
+    if (name.find("lm_head") != std::string::npos) return Time::ns(40'000 * k.n / 128);
+    return name.find("ffn_up") != std::string::npos ? Time::us(10) : Time();
+  });
+  Scenario s = tiny_scenario(4, 64, 4);
+  CHECK(step_time(s, m, kKernel) > Time::us(64 * 150));
+  s.parallel.vocabulary_stages = true;
+  s.schedule.extra_warmup = 2;
+  for (bool overlap : {true, false}) {
+    CAPTURE(overlap);
+    s.parallel.vocabulary_overlap = overlap;
+    const Time split = step_time(s, m, kKernel);
+    CHECK(split >= Time::us(64 * 60));
+    CHECK(split <= Time::us((64 + 2 * 3 + 2) * 60));
+  }
+}
