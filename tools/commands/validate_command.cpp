@@ -18,6 +18,7 @@
 #include "tools/commands/validate_collective.h"
 #include "tools/commands/validate_cross.h"
 #include "tools/commands/validate_kernel.h"
+#include "tools/commands/validate_schedule.h"
 #include "tools/report/html_page.h"
 #include "tools/validation/model_validation.h"
 #include "tools/validation/plan_choice.h"
@@ -181,6 +182,7 @@ int run(const Options& o, CommandContext& context) {
   if (o.cross_validate) return run_cross_validation(read_cases(o), threads_of(o), context);
   if (o.kind == "collective") return run_validate_collective(o.files, context);
   if (o.kind == "kernel") return run_validate_kernel(o.files, context);
+  if (o.kind == "schedule") return run_validate_schedule(read_cases(o), threads_of(o), context);
   const bool measured = o.kind == "stack" || o.kind == "step";
   const std::vector<Case> cases = measured ? std::vector<Case>() : read_cases(o);
   const std::vector<ValidationRow> all = measured ? measured_rows(o) : validate_cases(cases, threads_of(o));
@@ -218,7 +220,7 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
   CLI::App* c = add_command(app, "validate", "predictions against published measurements", "k3sim validate --json");
   c->add_option("cases", o->files, "case files (default: the shipped validation/cases.yaml)");
   c->add_option("--kind", o->kind, "what is compared")
-      ->check(CLI::IsMember({"model", "memory", "kernel", "stack", "step", "collective"}));
+      ->check(CLI::IsMember({"model", "memory", "kernel", "stack", "step", "collective", "schedule"}));
   c->add_flag("--cross-validate", o->cross_validate, "fit the software constants without the cases that are scored");
   c->add_option("--out", o->out, "folder for validation.csv and report.html");
   c->add_option("--threads", o->threads, "worker threads (default: all cores)");

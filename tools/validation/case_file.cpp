@@ -112,6 +112,7 @@ Case read_case(const YamlNode& n) {
   get_text(n, "precision", c.precision);
   get_text(n, "recompute", c.recompute);
   get_text(n, "flops_convention", c.flops_convention);
+  get_text(n, "notes", c.notes);
   const YamlNode h = n.child("hardware");
   get_text(h, "gpu", c.gpu);
   get_text(h, "internode", c.internode);

@@ -40,7 +40,7 @@ struct Case {
   CaseModel model;
   CaseParallel parallel;
   std::optional<double> mbs, gbs, grad_accum, local_batch;
-  std::string framework, schedule, overlap, token_drop, dispatcher, method;
+  std::string framework, schedule, overlap, token_drop, dispatcher, method, notes;
   CaseMeasured measured;
   std::string nearest_convention;
   std::optional<double> gflops_causal, gflops_full, gflops_6n;  // per token, forward and backward

@@ -34,13 +34,16 @@ FfnSpec dense_ffn(const CaseModel& m) {
   return f;
 }
 
-FfnSpec moe_ffn(const CaseModel& m) {
+FfnSpec moe_ffn(const CaseModel& m, bool node_limited) {
   FfnSpec f;
   f.activation = m.gated ? Activation::swiglu : Activation::gelu;
   f.experts = m.experts;
   f.topk = m.topk;
   f.expert_intermediate = m.expert_ffn;
   f.shared_intermediate = m.shared_ffn;
+  // The authors' own runs route a token to at most four of eight groups, one per node; vendors' benchmarks of the same
+  // model force balanced routing over all experts.
+  if (node_limited) f.groups = 8, f.groups_chosen = 4;
   return f;
 }
 
@@ -65,7 +68,7 @@ ModelSpec case_model(const Case& c) {
     layer.attention = attention(m);
     if (m.window > 0 && l % m.window_every == 0) layer.attention.window = m.window;
     const bool moe = m.experts > 0 && l >= m.dense_layers && (l - m.dense_layers) % m.moe_every == 0;
-    layer.ffn = moe ? moe_ffn(m) : dense_ffn(m);
+    layer.ffn = moe ? moe_ffn(m, c.group == "deepseek-v3") : dense_ffn(m);
     spec.layers.push_back(layer);
   }
   return spec;

@@ -29,6 +29,21 @@ int number_after(const std::string& text, const char* word) {
   return digit == std::string::npos ? 0 : std::stoi(text.substr(digit));
 }
 
+struct ScheduleAlias {
+  const char *text, *name;
+  bool folded;  // two chunks per rank in a V
+};
+constexpr ScheduleAlias kScheduleAliases[] = {
+    {"zb-1p", "zb_h1", false},  {"zb-2p", "zb_h2", false}, {"zb-v", "zb_v", true},         {"v-zb", "zb_v", true},
+    {"v-half", "v_half", true}, {"v-min", "v_min", true},  {"dualpipe", "dualpipe", false}};
+
+const ScheduleAlias* schedule_alias(const Case& c) {
+  const std::string text = lower(c.schedule);
+  for (const ScheduleAlias& a : kScheduleAliases)
+    if (starts(text, a.text)) return &a;
+  return nullptr;
+}
+
 class Mapper {
  public:
   explicit Mapper(const Case& c) : c_(c) {}
@@ -95,7 +110,8 @@ class Mapper {
     ParallelConfig& k = s_.parallel;
     k.tp = p.tp.value_or(1);
     k.pp = p.pp.value_or(1);
-    k.vpp = std::max(1, p.vpp.value_or(1));
+    const ScheduleAlias* named = schedule_alias(c_);
+    k.vpp = std::max(1, p.vpp.value_or(named && named->folded ? 2 : 1));
     k.cp = p.cp.value_or(1);
     k.ep = p.ep.value_or(1);
     // Expert tensor parallelism equals tensor parallelism unless a source says otherwise (Megatron's default).
@@ -160,25 +176,18 @@ class Mapper {
   }
 
   void schedule() {
-    struct Alias {
-      const char *text, *name;
-    };
-    constexpr Alias kAliases[] = {{"zb-1p", "zb_h1"},   {"zb-2p", "zb_h2"}, {"zb-v", "zb_v"},        {"v-zb", "zb_v"},
-                                  {"v-half", "v_half"}, {"v-min", "v_min"}, {"dualpipe", "dualpipe"}};
-    const std::string text = lower(c_.schedule);
-    for (const Alias& a : kAliases)
-      if (starts(text, a.text)) s_.schedule.name = a.name;
+    if (const ScheduleAlias* named = schedule_alias(c_)) s_.schedule.name = named->name;
     // Vocabulary parallelism splits both tables over the stages and keeps more micro-batches in flight: two with one
     // synchronisation (vocab-1), three with two, half of the stages interlaced (arXiv:2411.05288, sections 4 and 5).
     const std::string method = lower(c_.method);
     s_.parallel.vocabulary_stages = starts(method, "vocab") || starts(method, "interlaced");
     if (starts(method, "vocab")) s_.schedule.extra_warmup = starts(method, "vocab-2") ? 3 : 2;
-    if (starts(method, "interlaced")) s_.schedule.extra_warmup = s_.parallel.pp / 2;
-    if (s_.parallel.vpp > 1 && s_.schedule.name == "1f1b") {
-      s_.schedule.name = "interleaved";
-      const std::int64_t m = s_.batch.global_sequences / s_.parallel.dp / s_.batch.micro_batch;
-      if (m % s_.parallel.pp != 0) s_.schedule.name = "looped_bfs";
+    if (starts(method, "interlaced")) {
+      s_.schedule.extra_warmup = s_.parallel.pp / 2;
+      s_.parallel.vocabulary_overlap = false;
     }
+    if (starts(method, "redis")) s_.parallel.partition = "balanced";
+    if (s_.parallel.vpp > 1 && s_.schedule.name == "1f1b") s_.schedule.name = "interleaved";
     if (s_.schedule.name.find('v') != std::string::npos && s_.schedule.name != "interleaved") s_.parallel.vpp = 2;
   }
 

@@ -1,0 +1,100 @@
+// See validate_schedule.h. JSON keys as for every kind of validation, and the parts of the DualPipe step.
+// Source: product-spec section 7.
+#include "tools/commands/validate_schedule.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+
+#include "tools/commands/command.h"
+#include "tools/commands/text_table.h"
+#include "tools/validation/schedule_validation.h"
+
+namespace k3sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Rows = std::vector<ValidationRow>;
+
+ErrorSummary errors_of(const Rows& rows, const std::string& kind, const std::string& group) {
+  std::vector<const ValidationRow*> members;
+  for (const ValidationRow& r : rows)
+    if (r.kind == kind && (group.empty() || r.group == group)) members.push_back(&r);
+  return summarize_errors(members);
+}
+
+void print(std::ostream& out, const Rows& rows, const std::vector<StepPart>& parts) {
+  TextTable cases({"case", "metric", "measured", "predicted", "error %", "note"});
+  for (const ValidationRow& r : rows) {
+    const bool done = r.status == "predicted";
+    cases.add({r.id, r.metric, done ? fmt::format("{:.4g}", r.measured) : "-",
+               done ? fmt::format("{:.4g}", r.predicted) : "-", done ? fmt::format("{:+.1f}", r.error_pct()) : "-",
+               r.reason});
+  }
+  out << cases.to_text() << '\n';
+  TextTable medians({"kind", "source", "predicted", "skipped", "median %", "p90 %", "bias %"});
+  for (const char* kind : {"speed", "memory", "step", "pair"})
+    for (const char* group : {"", "zero-bubble", "vocabulary-parallelism", "controllable-memory-pp"}) {
+      const ErrorSummary s = errors_of(rows, kind, group);
+      if (s.predicted + s.skipped == 0) continue;
+      medians.add({kind, *group ? group : "all", fmt::to_string(s.predicted), fmt::to_string(s.skipped),
+                   fmt::format("{:.1f}", s.median_abs), fmt::format("{:.1f}", s.p90_abs),
+                   fmt::format("{:+.1f}", s.bias)});
+    }
+  out << medians.to_text() << '\n';
+  TextTable step({"DualPipe step of 2,048 H800", "measured s", "predicted s"});
+  for (const StepPart& p : parts)
+    step.add({p.name, fmt::format("{:.2f}", p.measured_s), fmt::format("{:.2f}", p.predicted_s)});
+  out << step.to_text();
+}
+
+Json summary_json(const ErrorSummary& s) {
+  return {{"predicted", s.predicted},
+          {"skipped", s.skipped},
+          {"median_abs_error_pct", s.median_abs},
+          {"p90_abs_error_pct", s.p90_abs},
+          {"bias_pct", s.bias}};
+}
+
+Json to_json(const Rows& rows, const std::vector<StepPart>& parts) {
+  Json cases = Json::array(), step = Json::array();
+  for (const ValidationRow& r : rows) {
+    const bool done = r.status == "predicted";
+    cases.push_back({{"id", r.id},
+                     {"group", r.group},
+                     {"tier", r.tier},
+                     {"family", r.family},
+                     {"kind", r.kind},
+                     {"status", r.status},
+                     {"reason", r.reason},
+                     {"metric", r.metric},
+                     {"measured", done ? Json(r.measured) : Json(nullptr)},
+                     {"predicted", done ? Json(r.predicted) : Json(nullptr)},
+                     {"error_pct", done ? Json(r.error_pct()) : Json(nullptr)}});
+  }
+  for (const StepPart& p : parts)
+    step.push_back({{"part", p.name}, {"measured_s", p.measured_s}, {"predicted_s", p.predicted_s}});
+  return {{"cases", cases},
+          {"summary",
+           {{"speed", summary_json(errors_of(rows, "speed", ""))},
+            {"memory", summary_json(errors_of(rows, "memory", ""))},
+            {"step", summary_json(errors_of(rows, "step", ""))},
+            {"pair", summary_json(errors_of(rows, "pair", ""))}}},
+          {"dualpipe_step", step}};
+}
+
+}  // namespace
+
+int run_validate_schedule(const std::vector<Case>& cases, int threads, CommandContext& context) {
+  const Rows rows = validate_schedules(cases, threads);
+  const std::vector<StepPart> parts = dualpipe_parts(cases);
+  if (context.json)
+    context.out << to_json(rows, parts).dump(2) << '\n';
+  else
+    print(context.out, rows, parts);
+  return 0;
+}
+
+}  // namespace k3sim
