@@ -147,7 +147,7 @@ std::vector<StepPart> dualpipe_parts(const std::vector<Case>& cases) {
   }
   sums[kUpdate] = p.summary.mean.optimizer.seconds();
   sums[kIdle] = p.summary.step.seconds() - busy - sums[kUpdate];
-  return {{"1F", 1.13, sums[kForward]}, {"1B", 1.99, sums[kBackward]},   {"1W", 0.48, sums[kWeight]},
+  return {{"1F", 1.13, sums[kForward]}, {"1B", 1.99, sums[kBackward]}, {"1W", 0.48, sums[kWeight]},
           {"1F1B", 13.95, sums[kPair]}, {"bubble", 2.06, sums[kIdle]}, {"optimizer", 0.29, sums[kUpdate]}};
 }
 
