@@ -96,6 +96,18 @@ void print_measured(std::ostream& out, const Rows& rows) {
   print_groups(out, rows, "kind", [](const ValidationRow& r) { return r.kind; });
 }
 
+nlohmann::ordered_json choice_groups(const PlanChoice& c) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const ChoiceGroup& g : c.by_group)
+    out.push_back({{"group", g.name},
+                   {"layouts", g.layouts},
+                   {"regret_pct", g.regret_pct},
+                   {"kendall_tau", g.tau},
+                   {"chosen", g.chosen},
+                   {"best", g.best}});
+  return out;
+}
+
 void print_choice(std::ostream& out, const PlanChoice& c) {
   out << fmt::format(
       "choice of layout: {} groups of at least four ({} layouts): regret {:.1f} % mean, {:.1f} % worst; "
@@ -208,6 +220,7 @@ int run(const Options& o, CommandContext& context) {
                    {"mean_regret_pct", c.mean_regret_pct},
                    {"worst_regret_pct", c.worst_regret_pct},
                    {"kendall_tau", c.mean_tau}};
+    j["choice"]["by_group"] = choice_groups(c);
   }
   context.out << j.dump(2) << "\n";
   return 0;

@@ -21,6 +21,42 @@ double kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {
   return pairs_a > 0 && pairs_b > 0 ? agree / std::sqrt(pairs_a * pairs_b) : 0.0;
 }
 
+namespace {
+
+using Members = std::vector<const ValidationRow*>;
+
+ChoiceGroup judge(const std::string& name, const Members& members) {
+  const auto least = [&](double ValidationRow::*field) {
+    return *std::min_element(members.begin(), members.end(),
+                             [field](const ValidationRow* x, const ValidationRow* y) { return x->*field < y->*field; });
+  };
+  const ValidationRow *chosen = least(&ValidationRow::predicted), *best = least(&ValidationRow::measured);
+  std::vector<double> measured, predicted;
+  for (const ValidationRow* r : members) measured.push_back(r->measured), predicted.push_back(r->predicted);
+  return {.name = name,
+          .layouts = static_cast<int>(members.size()),
+          .regret_pct = 100.0 * (chosen->measured / best->measured - 1.0),
+          .tau = kendall_tau(measured, predicted),
+          .chosen = chosen->id,
+          .best = best->id};
+}
+
+PlanChoice summarized(PlanChoice out) {
+  for (const ChoiceGroup& g : out.by_group) {
+    ++out.groups;
+    out.layouts += g.layouts;
+    out.mean_regret_pct += g.regret_pct;
+    out.mean_tau += g.tau;
+    out.worst_regret_pct = std::max(out.worst_regret_pct, g.regret_pct);
+  }
+  if (out.groups > 0) out.mean_regret_pct /= out.groups, out.mean_tau /= out.groups;
+  std::stable_sort(out.by_group.begin(), out.by_group.end(),
+                   [](const ChoiceGroup& a, const ChoiceGroup& b) { return a.regret_pct > b.regret_pct; });
+  return out;
+}
+
+}  // namespace
+
 PlanChoice plan_choice(const std::vector<Case>& cases, const std::vector<ValidationRow>& rows, std::size_t least) {
   std::map<std::string, const Case*> by_id;
   for (const Case& c : cases) by_id[c.id] = &c;
@@ -33,27 +69,9 @@ PlanChoice plan_choice(const std::vector<Case>& cases, const std::vector<Validat
         .push_back(&r);
   }
   PlanChoice out;
-  double regret_sum = 0, tau_sum = 0;
-  for (const auto& [key, members] : groups) {
-    if (members.size() < least) continue;
-    const auto faster = [](auto field) {
-      return [field](const ValidationRow* x, const ValidationRow* y) { return x->*field < y->*field; };
-    };
-    const auto* chosen = *std::min_element(members.begin(), members.end(), faster(&ValidationRow::predicted));
-    const auto* best = *std::min_element(members.begin(), members.end(), faster(&ValidationRow::measured));
-    const double regret = 100.0 * (chosen->measured / best->measured - 1.0);
-    std::vector<double> measured, predicted;
-    for (const ValidationRow* r : members) measured.push_back(r->measured), predicted.push_back(r->predicted);
-    ++out.groups;
-    out.layouts += static_cast<int>(members.size());
-    regret_sum += regret;
-    tau_sum += kendall_tau(measured, predicted);
-    out.worst_regret_pct = std::max(out.worst_regret_pct, regret);
-  }
-  if (out.groups == 0) return out;
-  out.mean_regret_pct = regret_sum / out.groups;
-  out.mean_tau = tau_sum / out.groups;
-  return out;
+  for (const auto& [name, members] : groups)
+    if (members.size() >= least) out.by_group.push_back(judge(name, members));
+  return summarized(std::move(out));
 }
 
 }  // namespace k3sim

@@ -3,13 +3,22 @@
 // (Kendall's tau-b). Source: peers notes 3.4 (regret within groups of at least four plans).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "tools/validation/model_validation.h"
 
 namespace k3sim {
 
+struct ChoiceGroup {
+  std::string name;  // source|model|layers|gpu|gpus|global batch|sequence|precision
+  int layouts = 0;
+  double regret_pct = 0, tau = 0;
+  std::string chosen, best;  // ids of the layouts with the least predicted and the least measured time
+};
+
 struct PlanChoice {
+  std::vector<ChoiceGroup> by_group;  // largest regret first, then by name
   int groups = 0, layouts = 0;
   double mean_regret_pct = 0, worst_regret_pct = 0, mean_tau = 0;
 };
