@@ -19,12 +19,20 @@ Time DataParallel::over_group(Collective kind, Bytes bytes, GroupKind group) con
   return plan_.comm->collective(kind, bytes, group).time;
 }
 
+Time DataParallel::by_owner(Bytes bytes, std::int64_t parameters, GroupKind group) const {
+  const std::int64_t hidden = plan_.scenario.model.hidden;
+  const std::int64_t tensors = std::max<std::int64_t>(1, parameters / std::max<std::int64_t>(1, 2 * hidden * hidden));
+  const Bytes each((bytes.count() + tensors - 1) / tensors);
+  return tensors * plan_.comm->subgroup(Collective::broadcast, each, group, shard_ranks(group), true).time;
+}
+
 Time DataParallel::reduce_one(std::int64_t parameters, GroupKind group) const {
   if (parameters == 0) return Time();
   const OptimizerConfig& o = plan_.scenario.optimizer;
   const Bytes gradients = parameters * o.gradient_bytes;
   if (o.zero == 0) return over_group(Collective::all_reduce, gradients, group);
   const int all = plan_.placement->group(group).ranks, shard = shard_ranks(group);
+  if (shard == all && o.zero == 1 && machine_.software.owner_updates) return by_owner(gradients, parameters, group);
   if (shard == all) return over_group(Collective::reduce_scatter, gradients, group);
   Time t = plan_.comm->subgroup(Collective::reduce_scatter, gradients, group, shard, true).time;
   return t + plan_.comm->subgroup(Collective::all_reduce, gradients.share(shard), group, all / shard, false).time;
@@ -35,6 +43,8 @@ Time DataParallel::gather_one(std::int64_t parameters, GroupKind group) const {
   const PrecisionConfig& p = plan_.scenario.precision;
   const Bytes values =
       p.fp8_parameters ? Bytes(parameters) : parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
+  if (plan_.scenario.optimizer.zero == 1 && machine_.software.owner_updates)
+    return by_owner(values, parameters, group);
   return plan_.comm->subgroup(Collective::all_gather, values, group, shard_ranks(group), true).time;
 }
 

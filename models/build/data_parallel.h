@@ -4,6 +4,9 @@
 //   zero 1   reduce-scatter of gradients, update of the own shard, all-gather of parameters
 //   zero 2   as 1, gradients kept sharded (reduced after every micro-batch)
 //   zero 3   parameters gathered per layer before forward (and backward), gradients reduce-scattered per layer
+//   zero 1 by whole tensors (software owner_updates): every tensor is reduced to its owner and broadcast from it, one
+//            call each over all ranks of the group; NCCL does both in rings only, so each pays the latency of the ring
+//            (InternEvo, hybrid_zero_optim; a tensor has about 2 hidden^2 elements)
 // shard_group < dp: sharding inside the group, all-reduce of the shard across groups (HSDP). Dense parameters use
 // the dp x cp group, routed experts the expert-dp group: the two differ (k3-facts; product requirement "expert-DP is
 // not DP"). AdamW moves parameter_bytes + gradient_bytes + 2 x state_bytes per parameter (hardware notes 5.6).
@@ -34,6 +37,7 @@ class DataParallel {
  private:
   Time over_group(Collective kind, Bytes bytes, GroupKind group) const;
   Time reduce_one(std::int64_t parameters, GroupKind group) const;
+  Time by_owner(Bytes bytes, std::int64_t parameters, GroupKind group) const;
   Time gather_one(std::int64_t parameters, GroupKind group) const;
   Time matrix_fetch(std::int64_t dense, std::int64_t experts) const;
   Time host_states(std::int64_t own) const;

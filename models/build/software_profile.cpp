@@ -32,6 +32,7 @@ SoftwareProfile load_software_profile(const std::string& path) {
   comm.read("ep_efficiency", p.ep_efficiency);
   comm.read("ep_sms", p.ep_sms);
   comm.read("bucket", p.bucket);
+  comm.read("owner_updates", p.owner_updates);
   const YamlNode overlap = root.child("overlap");
   overlap.read("tp", p.tp_overlap);
   overlap.read("grad_reduce", p.grad_reduce_overlap);

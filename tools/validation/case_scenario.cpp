@@ -164,9 +164,6 @@ class Mapper {
       b.micro_batch = std::max<std::int64_t>(1, per_replica / static_cast<std::int64_t>(*c_.grad_accum));
     } else if (s_.parallel.pp == 1 && c_.local_batch) {
       b.micro_batch = static_cast<std::int64_t>(*c_.local_batch);
-    } else if (s_.parallel.pp == 1 && has(lower(c_.parallel.optimizer), "fsdp")) {
-      b.micro_batch = per_replica;
-      assume(fmt::format("micro-batch not stated: no gradient accumulation, {} sequences", per_replica));
     } else {
       b.micro_batch = 1;
       assume("micro-batch not stated: 1");
