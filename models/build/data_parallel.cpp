@@ -43,8 +43,7 @@ Time DataParallel::gather_one(std::int64_t parameters, GroupKind group) const {
   const PrecisionConfig& p = plan_.scenario.precision;
   const Bytes values =
       p.fp8_parameters ? Bytes(parameters) : parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
-  if (plan_.scenario.optimizer.zero == 1 && machine_.software.owner_updates)
-    return by_owner(values, parameters, group);
+  if (plan_.scenario.optimizer.zero == 1 && machine_.software.owner_updates) return by_owner(values, parameters, group);
   return plan_.comm->subgroup(Collective::all_gather, values, group, shard_ranks(group), true).time;
 }
 
