@@ -13,9 +13,11 @@
 
 namespace k3sim {
 
-LayerSet::LayerSet(const Scenario& s, const Machine& machine, const Placement& placement, CommCoster comm)
+LayerSet::LayerSet(const Scenario& s, const Machine& machine, const Placement& placement, CommCoster comm,
+                   MoeEffectsCache* known)
     : split_(make_split_config(s, machine.software)), policy_(make_recompute_policy(s.activation, s.model)) {
-  moe_ = moe_effects(s, machine, placement, split_.sequence_parallel ? split_.tokens / split_.tp : split_.tokens);
+  const std::int64_t tokens = split_.sequence_parallel ? split_.tokens / split_.tp : split_.tokens;
+  moe_ = known ? known->get(s, machine, placement, tokens) : moe_effects(s, machine, placement, tokens);
   comm.set_moe(moe_);
   split_.expert_row_ratio = moe_.row_ratio;
   options_.tp = s.parallel.tp;

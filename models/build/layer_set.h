@@ -19,7 +19,9 @@ namespace k3sim {
 class LayerSet {
  public:
   // Requires: dp resolved. `comm` prices collectives for this scenario's placement and is used only here.
-  LayerSet(const Scenario& scenario, const Machine& machine, const Placement& placement, CommCoster comm);
+  // `known`: where the effects of routing are looked up; null: they are drawn anew.
+  LayerSet(const Scenario& scenario, const Machine& machine, const Placement& placement, CommCoster comm,
+           MoeEffectsCache* known = nullptr);
 
   const SplitConfig& split() const { return split_; }
   const MoeEffects& moe() const { return moe_; }

@@ -83,4 +83,26 @@ MoeEffects moe_effects(const Scenario& s, const Machine& machine, const Placemen
   return e;
 }
 
+const MoeEffects& MoeEffectsCache::get(const Scenario& s, const Machine& machine, const Placement& placement,
+                                       std::int64_t tokens) {
+  const FfnSpec* ffn = first_moe(s.model);
+  const Inputs inputs{ffn ? *ffn : FfnSpec{},
+                      s.model.hidden,
+                      s.moe,
+                      s.parallel.ep,
+                      placement.group(GroupKind::ep).ranks_per_node,
+                      tokens,
+                      rates_of(machine.gpu.name)};
+  Entry* entry = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto known =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.inputs == inputs; });
+    entry = known != entries_.end() ? &*known : &entries_.emplace_back();
+    if (known == entries_.end()) entry->inputs = inputs;
+  }
+  std::call_once(entry->once, [&] { entry->effects = moe_effects(s, machine, placement, tokens); });
+  return entry->effects;
+}
+
 }  // namespace k3sim

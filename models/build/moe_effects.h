@@ -5,6 +5,10 @@
 // Source: k3-facts 3.3, 3.7; engine-design section 7 (ep: sampled skew unfolds). Valid for ep dividing the experts.
 #pragma once
 
+#include <list>
+#include <mutex>
+#include <string>
+
 #include "models/build/machine.h"
 #include "models/build/placement.h"
 #include "models/config/scenario.h"
@@ -28,5 +32,30 @@ struct MoeEffects {
 
 MoeEffects moe_effects(const Scenario& scenario, const Machine& machine, const Placement& placement,
                        std::int64_t tokens);
+
+// Remembers effects by everything they depend on: layouts that differ elsewhere share one draw. Thread-safe.
+class MoeEffectsCache {
+ public:
+  const MoeEffects& get(const Scenario& scenario, const Machine& machine, const Placement& placement,
+                        std::int64_t tokens);
+
+ private:
+  struct Inputs {
+    FfnSpec ffn;
+    std::int64_t hidden = 0;
+    MoeConfig config;
+    int ep = 1, domain_ranks = 1;
+    std::int64_t tokens = 0;
+    std::string rates;
+    bool operator==(const Inputs&) const = default;
+  };
+  struct Entry {
+    Inputs inputs;
+    std::once_flag once;
+    MoeEffects effects;
+  };
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // addresses stay valid
+};
 
 }  // namespace k3sim

@@ -43,9 +43,9 @@ class Planner {
     resolve_degrees(plan_);
     plan_.placement = std::make_unique<Placement>(plan_.scenario.parallel, plan_.scenario.cluster.gpus_per_node);
     plan_.comm = std::make_unique<CommCoster>(machine_, plan_.scenario, *plan_.placement);
-    plan_.layers = reuse.layers
-                       ? reuse.layers
-                       : std::make_shared<const LayerSet>(plan_.scenario, machine_, *plan_.placement, *plan_.comm);
+    plan_.layers = reuse.layers ? reuse.layers
+                                : std::make_shared<const LayerSet>(plan_.scenario, machine_, *plan_.placement,
+                                                                   *plan_.comm, reuse.moe);
     plan_.split = plan_.layers->split();
   }
 
@@ -95,13 +95,13 @@ StepPlan make_step_plan(const Scenario& scenario, const Machine& machine, const 
   return std::move(Planner(scenario, machine, reuse)).make(reuse);
 }
 
-std::shared_ptr<const LayerSet> make_layer_set(const Scenario& scenario, const Machine& machine) {
+std::shared_ptr<const LayerSet> make_layer_set(const Scenario& scenario, const Machine& machine, MoeEffectsCache* moe) {
   StepPlan plan;
   plan.scenario = scenario;
   resolve_degrees(plan);
   const Placement placement(plan.scenario.parallel, plan.scenario.cluster.gpus_per_node);
   return std::make_shared<const LayerSet>(plan.scenario, machine, placement,
-                                          CommCoster(machine, plan.scenario, placement));
+                                          CommCoster(machine, plan.scenario, placement), moe);
 }
 
 }  // namespace k3sim

@@ -34,10 +34,12 @@ struct StepReuse {
   std::shared_ptr<const LayerSet> layers = {};            // model, split, groups and policies
   std::shared_ptr<const std::vector<Chunk>> chunks = {};  // also pp x vpp and recompute shares; points into `layers`
   std::shared_ptr<const Schedule> schedule = {};          // schedule, pp, vpp, micro-batches, overlap_ep
+  MoeEffectsCache* moe = nullptr;                         // any scenario: remembers effects by their inputs
 };
 // Throws ConfigError when the layout is impossible (message names the numbers).
 StepPlan make_step_plan(const Scenario& scenario, const Machine& machine, const StepReuse& reuse = {});
 Schedule make_plan_schedule(const Scenario& scenario, std::int64_t microbatches);
-std::shared_ptr<const LayerSet> make_layer_set(const Scenario& scenario, const Machine& machine);
+std::shared_ptr<const LayerSet> make_layer_set(const Scenario& scenario, const Machine& machine,
+                                               MoeEffectsCache* moe = nullptr);
 
 }  // namespace k3sim

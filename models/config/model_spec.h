@@ -54,6 +54,7 @@ struct FfnSpec {
   std::int64_t groups = 1;               // group-limited routing: number of groups ...
   std::int64_t groups_chosen = 1;        // ... and how many of them a token may use
   bool is_moe() const { return experts > 0; }
+  bool operator==(const FfnSpec&) const = default;
 };
 
 struct LayerSpec {

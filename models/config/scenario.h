@@ -62,6 +62,7 @@ struct RoutingConfig {
   std::string correlation = "independent";  // independent | rank
   std::uint64_t seed = 1;
   std::string file;
+  bool operator==(const RoutingConfig&) const = default;
 };
 
 struct MoeConfig {
@@ -70,6 +71,7 @@ struct MoeConfig {
   bool overlap_shared = false;          // shared experts on a side stream beside dispatch and combine
   bool overlap_ep = false;              // EP communication hidden behind another micro-batch (1F1B pairing)
   RoutingConfig routing;
+  bool operator==(const MoeConfig&) const = default;
 };
 
 // What happens to saved tensors of that name; '*' stands for any text.

@@ -34,7 +34,7 @@ std::string ranked_table(const SearchSpace& space, const SearchResult& r, std::s
   for (std::size_t i = 0; i < std::min(top, r.ranked.size()); ++i) {
     const Ranked& p = r.ranked[i];
     const StepSummary& s = p.evaluation.prediction.summary;
-    table.add({fmt::format("{}", i + 1), layout_text(space, p.index), fmt::format("{:.3f}", s.step.seconds()),
+    table.add({fmt::format("{}", i + 1), layout_text(space, p), fmt::format("{:.3f}", s.step.seconds()),
                fmt::format("{:.2f}..{:.2f}", p.step_low, p.step_high), fmt::format("{:.2f}", s.mfu_pct),
                fmt::format("{:.1f}", s.peak_reserved.gibibytes()),
                fmt::format("{:.1f}", s.capacity.gibibytes() - s.peak_reserved.gibibytes()),
@@ -54,16 +54,15 @@ nlohmann::ordered_json plan_json(const SearchSpace& space, const SearchResult& r
   j["plans"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < std::min(top, r.ranked.size()); ++i) {
     const Ranked& p = r.ranked[i];
-    nlohmann::ordered_json row{
-        {"rank", i + 1},      {"id", space.id(p.index)},  {"layout", layout_text(space, p.index)},
-        {"pareto", p.pareto}, {"step_low_s", p.step_low}, {"step_high_s", p.step_high}};
+    nlohmann::ordered_json row{{"rank", i + 1},      {"id", space.id(p.index)},  {"layout", layout_text(space, p)},
+                               {"pareto", p.pareto}, {"step_low_s", p.step_low}, {"step_high_s", p.step_high}};
     const std::vector<std::string> cells = summary_cells(p.evaluation.scenario, p.evaluation.prediction.summary);
     for (std::size_t c = 0; c < cells.size(); ++c) {
       const auto value = nlohmann::ordered_json::parse(cells[c], nullptr, false);
       row[summary_columns()[c]] =
           value.is_discarded() || summary_columns()[c] == "fingerprint" ? nlohmann::ordered_json(cells[c]) : value;
     }
-    row["scenario"] = space.scenario_text(p.index);
+    row["scenario"] = p.scenario_text;
     j["plans"].push_back(std::move(row));
   }
   if (r.ranked.size() > 1) j["explanation"] = explain_winner(space, r.ranked[0], r.ranked[1]);
@@ -73,8 +72,9 @@ nlohmann::ordered_json plan_json(const SearchSpace& space, const SearchResult& r
 void write_plan(const std::string& folder, const SearchSpace& space, const SearchResult& r, std::size_t top) {
   OutputFolder out(folder);
   out.add("plan.csv", plan_csv(space, r));
+  out.add("candidates.csv", candidates_csv(space, r));
   for (std::size_t i = 0; i < std::min(top, r.ranked.size()); ++i)
-    out.add(fmt::format("plan-{}.yaml", i + 1), space.scenario_text(r.ranked[i].index));
+    out.add(fmt::format("plan-{}.yaml", i + 1), r.ranked[i].scenario_text);
   out.commit();
 }
 
@@ -134,7 +134,8 @@ void add_plan_command(CLI::App& app, CommandContext& context) {
       add_command(app, "plan", "search layouts and policies", "k3sim plan k3_2048_h800 --top 5 --out out/plan");
   c->add_option("space", o->space, "space.yaml, its folder, or the name of a shipped scenario with one")->required();
   add_set_option(*c, o->set);
-  c->add_option("--out", o->out, "folder for plan.csv and the best scenarios plan-1.yaml ...");
+  c->add_option("--out", o->out,
+                "folder for plan.csv, candidates.csv (all, with reasons) and the best scenarios plan-1.yaml ...");
   c->add_option("--top", o->top, "plans to show (10)")->check(CLI::PositiveNumber);
   c->add_option("--objective", o->objective, "mfu (default), step_time, cost or goodput")
       ->check(CLI::IsMember({"mfu", "step_time", "cost", "goodput"}));

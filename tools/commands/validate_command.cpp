@@ -20,6 +20,7 @@
 #include "tools/commands/validate_kernel.h"
 #include "tools/commands/validate_schedule.h"
 #include "tools/report/html_page.h"
+#include "tools/validation/error_correlation.h"
 #include "tools/validation/model_validation.h"
 #include "tools/validation/plan_choice.h"
 #include "tools/validation/stack_validation.h"
@@ -106,6 +107,11 @@ nlohmann::ordered_json choice_groups(const PlanChoice& c) {
                    {"chosen", g.chosen},
                    {"best", g.best}});
   return out;
+}
+
+void print_correlation(std::ostream& out, const ErrorCorrelation& c) {
+  out << fmt::format("errors of layouts of one model and cluster: correlation {:.2f} ({} groups, {} layouts)\n", c.rho,
+                     c.groups, c.layouts);
 }
 
 void print_choice(std::ostream& out, const PlanChoice& c) {
@@ -208,6 +214,7 @@ int run(const Options& o, CommandContext& context) {
   if (!context.json) {
     measured ? print_measured(context.out, rows) : print_text(context.out, rows);
     if (!measured && o.kind == "model") print_choice(context.out, plan_choice(cases, all));
+    if (!measured && o.kind == "model") print_correlation(context.out, error_correlation(cases, all));
     return 0;
   }
   nlohmann::ordered_json j{{"cases", nlohmann::ordered_json::array()}};
@@ -221,6 +228,7 @@ int run(const Options& o, CommandContext& context) {
                    {"worst_regret_pct", c.worst_regret_pct},
                    {"kendall_tau", c.mean_tau}};
     j["choice"]["by_group"] = choice_groups(c);
+    j["choice"]["error_correlation"] = error_correlation(cases, all).rho;
   }
   context.out << j.dump(2) << "\n";
   return 0;

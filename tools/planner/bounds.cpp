@@ -44,7 +44,7 @@ std::int64_t warmup_forwards(const Scenario& s, const Layout& layout, int rank) 
 
 double warmup_bytes(const Scenario& s, const Layout& layout, const std::vector<ChunkCost>& chunks, int rank) {
   const std::int64_t p = s.parallel.pp, v = s.parallel.vpp, n = warmup_forwards(s, layout, rank);
-  if (n == 1) return 0;
+  if (n == 1 || s.activation.policy == "auto") return 0;  // auto may keep nothing
   double bytes = 0;
   for (std::int64_t k = 0; k < n; ++k) bytes += chunks[static_cast<std::size_t>(k / p % v * p + rank)].saved;
   return bytes;

@@ -52,7 +52,7 @@ MapKey map_key(const Scenario& s, const Layout& layout) {
 }  // namespace
 
 std::vector<Candidate> generate_candidates(const SearchSpace& space, CostTables& tables, bool tp_across_nodes,
-                                           ReasonCounts& counts) {
+                                           Reasons& reasons) {
   std::vector<Candidate> out;
   Odometer at(space);
   LayoutRules rules(at.scenario().model);
@@ -62,11 +62,10 @@ std::vector<Candidate> generate_candidates(const SearchSpace& space, CostTables&
     Candidate c;
     c.index = i;
     const Reason r = rules.check(at.scenario(), c.layout, tp_across_nodes);
+    reasons[static_cast<std::size_t>(i)] = r;
     if (r == Reason::ok) {
       c.table = tables.key(at.choice(), at.scenario());
       out.push_back(c);
-    } else {
-      ++counts[static_cast<std::size_t>(r)];
     }
     at.advance();
   }
@@ -74,7 +73,7 @@ std::vector<Candidate> generate_candidates(const SearchSpace& space, CostTables&
 }
 
 void bound_candidates(const SearchSpace& space, const CostTables& tables, Objective objective, int threads,
-                      std::vector<Candidate>& candidates, ReasonCounts& counts) {
+                      std::vector<Candidate>& candidates, Reasons& verdicts) {
   std::map<MapKey, StageMap> maps;
   std::vector<Reason> reasons(candidates.size(), Reason::ok);
   constexpr std::size_t kSlice = 512;  // enough that starting a slice costs nothing
@@ -104,10 +103,8 @@ void bound_candidates(const SearchSpace& space, const CostTables& tables, Object
   });
   std::vector<Candidate> left;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (reasons[i] == Reason::ok)
-      left.push_back(candidates[i]);
-    else
-      ++counts[static_cast<std::size_t>(reasons[i])];
+    verdicts[static_cast<std::size_t>(candidates[i].index)] = reasons[i];
+    if (reasons[i] == Reason::ok) left.push_back(candidates[i]);
   }
   std::sort(left.begin(), left.end(), [](const Candidate& a, const Candidate& b) {
     return std::pair(a.bound, a.index) < std::pair(b.bound, b.index);

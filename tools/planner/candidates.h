@@ -6,12 +6,12 @@
 
 namespace k3sim {
 
-// Walks the whole space with one scenario that changes axis by axis; counts what each rule removes.
+// Walks the whole space with one scenario that changes axis by axis; notes what each rule removes.
 std::vector<Candidate> generate_candidates(const SearchSpace& space, CostTables& tables, bool tp_across_nodes,
-                                           ReasonCounts& counts);
+                                           Reasons& reasons);
 // Drops what cannot fit, sets the bounds and sorts: best bound first, ties by index.
 void bound_candidates(const SearchSpace& space, const CostTables& tables, Objective objective, int threads,
-                      std::vector<Candidate>& candidates, ReasonCounts& counts);
+                      std::vector<Candidate>& candidates, Reasons& reasons);
 
 // The step when every kernel takes 5 % less or more: the graph is evaluated again with other durations.
 void vary_costs(Ranked& ranked);

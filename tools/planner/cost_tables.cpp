@@ -40,6 +40,15 @@ PassLeast least(const TimedPass& pass) {
   return p;
 }
 
+bool is_anchored(const Chunk& chunk) {
+  const auto weak = [](const TimedPass& pass) {
+    return std::any_of(pass.items.begin(), pass.items.end(),
+                       [](const TimedItem& i) { return i.provenance >= Provenance::assumed; });
+  };
+  return std::none_of(chunk.parts.begin(), chunk.parts.end(),
+                      [&](const ChunkPart& p) { return weak(p.timed->forward) || weak(p.timed->backward); });
+}
+
 bool is_layout_only(const std::string& key) {
   for (const char* prefix :
        {"schedule.", "optimizer.", "batch.global_", "overlap.grad", "overlap.param", "overlap.p2p"})
@@ -91,36 +100,78 @@ std::size_t CostTables::key(const std::vector<int>& choice, const Scenario& scen
   return keys_.try_emplace(std::move(key), keys_.size()).first->second;
 }
 
-void CostTables::build(std::vector<Candidate>& candidates, MachineStore& machines, int threads, ReasonCounts& counts) {
+std::string CostTables::make_table(LayerTable& table, const std::map<int, std::int64_t>& wanted,
+                                   MachineStore& machines) const {
+  try {
+    for (const auto& [chunks, index] : wanted) {
+      const Scenario s = quick_scenario(space_, index);
+      if (!table.layers) {
+        table.machine = &machines.get(s);
+        table.layers = make_layer_set(s, *table.machine, &machines.moe());
+      }
+      ChunkTable made;
+      made.chunks = std::make_shared<const std::vector<Chunk>>(cut_chunks(s, *table.layers, chunks));
+      for (const Chunk& c : *made.chunks) {
+        made.costs.push_back(chunk_cost(c, *table.machine));
+        table.anchored = table.anchored && is_anchored(c);
+      }
+      table.by_chunks.emplace(chunks, std::move(made));
+    }
+  } catch (const ConfigError& e) {
+    return e.what();
+  }
+  return {};
+}
+
+void CostTables::build(std::vector<Candidate>& candidates, MachineStore& machines, const TableOptions& options,
+                       Reasons& reasons) {
   tables_.resize(keys_.size());
   std::vector<std::map<int, std::int64_t>> wanted(keys_.size());  // chunks -> a candidate that needs them
   std::vector<std::string> failed(keys_.size());
   for (const Candidate& c : candidates) wanted[c.table].try_emplace(c.layout.chunks, c.index);
-  in_parallel(tables_.size(), threads, [&](std::size_t t) {
-    if (wanted[t].empty()) return;
-    LayerTable& table = tables_[t];
-    try {
-      for (const auto& [chunks, index] : wanted[t]) {
-        const Scenario s = quick_scenario(space_, index);
-        if (!table.layers) {
-          table.machine = &machines.get(s);
-          table.layers = make_layer_set(s, *table.machine);
-        }
-        ChunkTable made;
-        made.chunks = std::make_shared<const std::vector<Chunk>>(cut_chunks(s, *table.layers, chunks));
-        for (const Chunk& c : *made.chunks) made.costs.push_back(chunk_cost(c, *table.machine));
-        table.by_chunks.emplace(chunks, std::move(made));
-      }
-    } catch (const ConfigError& e) {
-      failed[t] = e.what();
-    }
+  in_parallel(tables_.size(), options.threads, [&](std::size_t t) {
+    if (!wanted[t].empty()) failed[t] = make_table(tables_[t], wanted[t], machines);
   });
-  const auto bad = [&](const Candidate& c) { return !failed[c.table].empty(); };
+  const auto verdict = [&](const Candidate& c) {
+    if (!failed[c.table].empty()) return Reason::failed;
+    return tables_[c.table].anchored || options.allow_assumed ? Reason::ok : Reason::unanchored;
+  };
+  const auto bad = [&](const Candidate& c) {
+    reasons[static_cast<std::size_t>(c.index)] = verdict(c);
+    return verdict(c) != Reason::ok;
+  };
   // When nothing at all can be priced, the mistake is in what all share (a profile): say it instead of counting.
-  if (!candidates.empty() && std::all_of(candidates.begin(), candidates.end(), bad))
+  if (!candidates.empty() && std::all_of(candidates.begin(), candidates.end(),
+                                         [&](const Candidate& c) { return verdict(c) == Reason::failed; }))
     throw ConfigError(failed[candidates.front().table]);
-  counts[static_cast<std::size_t>(Reason::failed)] += static_cast<std::int64_t>(std::erase_if(candidates, bad));
+  std::erase_if(candidates, bad);
   for (Candidate& c : candidates) c.chunks = &tables_[c.table].by_chunks.at(c.layout.chunks);
+  cut_by_plan(candidates, machines, options.threads);
+}
+
+// A balanced partition looks at the whole plan, memory included: its chunks belong to one candidate.
+void CostTables::cut_by_plan(std::vector<Candidate>& candidates, MachineStore& machines, int threads) {
+  std::vector<std::pair<Candidate*, ChunkTable*>> balanced;
+  for (Candidate& c : candidates) {
+    const Scenario s = quick_scenario(space_, c.index);
+    if (s.parallel.partition != "balanced" || !s.parallel.stage_layers.empty()) continue;
+    balanced.emplace_back(&c, &own_.emplace_back());
+  }
+  in_parallel(balanced.size(), threads, [&](std::size_t i) {
+    auto& [candidate, made] = balanced[i];
+    const LayerTable& table = tables_[candidate->table];
+    StepReuse reuse;
+    reuse.layers = table.layers;
+    reuse.moe = &machines.moe();
+    try {
+      Scenario s = quick_scenario(space_, candidate->index);
+      made->chunks = std::make_shared<const std::vector<Chunk>>(make_step_plan(s, *table.machine, reuse).chunks);
+    } catch (const ConfigError&) {
+      return;  // the even cut stays; the simulation says what is wrong
+    }
+    for (const Chunk& c : *made->chunks) made->costs.push_back(chunk_cost(c, *table.machine));
+    candidate->chunks = made;
+  });
 }
 
 Scenario quick_scenario(const SearchSpace& space, std::int64_t index) {

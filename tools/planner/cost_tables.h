@@ -5,6 +5,7 @@
 // Source: engine-design section 9 and 16.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,6 +38,7 @@ struct LayerTable {
   std::shared_ptr<const LayerSet> layers;
   const Machine* machine = nullptr;
   std::map<int, ChunkTable> by_chunks;
+  bool anchored = true;  // every cost rests on a measurement or a datasheet
 };
 
 ChunkCost chunk_cost(const Chunk& chunk, const Machine& machine);
@@ -50,20 +52,30 @@ struct Candidate {
   double bound = 0;  // lower bound of the objective
 };
 
+struct TableOptions {
+  int threads = 1;
+  bool allow_assumed = false;
+};
+
 class CostTables {
  public:
   explicit CostTables(const SearchSpace& space);
   // Number of the table for this choice of values; made by build().
   std::size_t key(const std::vector<int>& choice, const Scenario& scenario);
-  // Makes every table that the candidates need. Those whose scenario cannot be timed are dropped with a reason.
-  void build(std::vector<Candidate>& candidates, MachineStore& machines, int threads, ReasonCounts& counts);
+  // Makes every table that the candidates need. Those whose scenario cannot be timed, or rests on assumed costs that
+  // are not allowed, are dropped with a reason.
+  void build(std::vector<Candidate>& candidates, MachineStore& machines, const TableOptions& options, Reasons& reasons);
   const LayerTable& table(std::size_t i) const { return tables_[i]; }
 
  private:
+  std::string make_table(LayerTable& table, const std::map<int, std::int64_t>& wanted, MachineStore& machines) const;
+  void cut_by_plan(std::vector<Candidate>& candidates, MachineStore& machines, int threads);
+
   const SearchSpace& space_;
   std::vector<bool> in_key_;  // axes that layer programs depend on
   std::map<std::vector<int>, std::size_t> keys_;
   std::vector<LayerTable> tables_;
+  std::deque<ChunkTable> own_;  // of candidates whose layers are cut by their own balance
 };
 
 // The scenario of a candidate without the checks (fast); space.scenario(index) is the checked one.

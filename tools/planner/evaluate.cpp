@@ -36,6 +36,8 @@ Evaluation evaluate(Scenario scenario, MachineStore& machines, const EvaluateOpt
     step.graph.detail = options.detail;
     step.keep_graph = options.keep_graph;
     step.allow_assumed = options.allow_assumed;
+    step.reuse = options.reuse;
+    step.reuse.moe = &machines.moe();
     out.prediction = predict_step(out.scenario, machines.get(out.scenario), step);
     if (!out.prediction.summary.fits) {
       out.reason = Reason::memory;

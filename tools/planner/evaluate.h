@@ -18,10 +18,12 @@ namespace k3sim {
 class MachineStore {
  public:
   const Machine& get(const Scenario& scenario);  // the reference stays valid
+  MoeEffectsCache& moe() { return moe_; }
 
  private:
   std::mutex mutex_;
   MachineCache cache_;
+  MoeEffectsCache moe_;
 };
 
 struct EvaluateOptions {
@@ -29,6 +31,7 @@ struct EvaluateOptions {
   bool allow_assumed = false;
   bool tp_across_nodes = false;
   bool keep_graph = false;
+  StepReuse reuse = {};  // pieces of plans that agree with this scenario (step_plan.h)
 };
 
 struct Evaluation {

@@ -23,9 +23,11 @@ constexpr Part kParts[] = {
     {"optimizer", &RankBreakdown::optimizer}, {"end of step", &RankBreakdown::wait},
 };
 
-std::string changed_settings(const SearchSpace& space, std::int64_t a, std::int64_t b) {
-  const std::vector<int> x = space.choice(a), y = space.choice(b);
+std::string changed_settings(const SearchSpace& space, const Ranked& a, const Ranked& b) {
+  const std::vector<int> x = space.choice(a.index), y = space.choice(b.index);
   std::vector<std::string> parts;
+  if (a.policy_searched != b.policy_searched)
+    parts.emplace_back(a.policy_searched ? "the activation policy searched" : "a preset activation policy");
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (x[i] == y[i]) continue;
     const SpaceAxis& axis = space.axes()[i];
@@ -50,9 +52,8 @@ std::vector<PartChange> part_changes(const StepSummary& first, const StepSummary
 
 std::string explain_winner(const SearchSpace& space, const Ranked& winner, const Ranked& other) {
   const StepSummary &a = winner.evaluation.prediction.summary, &b = other.evaluation.prediction.summary;
-  std::string text =
-      fmt::format("with {}: step {:.3f} s against {:.3f} s", changed_settings(space, winner.index, other.index),
-                  a.step.seconds(), b.step.seconds());
+  std::string text = fmt::format("with {}: step {:.3f} s against {:.3f} s", changed_settings(space, winner, other),
+                                 a.step.seconds(), b.step.seconds());
   std::vector<std::string> parts;
   for (const PartChange& c : part_changes(a, b)) {
     if (parts.size() == 4) break;
@@ -61,7 +62,7 @@ std::string explain_winner(const SearchSpace& space, const Ranked& winner, const
   if (!parts.empty()) text += fmt::format(" ({})", fmt::join(parts, ", "));
   if (a.peak_reserved != b.peak_reserved)
     text += fmt::format("; memory {:+.1f} GiB", a.peak_reserved.gibibytes() - b.peak_reserved.gibibytes());
-  if (too_close(a, b)) text += "; too close to call: their error bars overlap";
+  if (too_close(a, b)) text += "; too close to call: the difference is within the error of the comparison";
   return text;
 }
 
@@ -79,6 +80,10 @@ std::string layout_text(const SearchSpace& space, std::int64_t index) {
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
+std::string layout_text(const SearchSpace& space, const Ranked& ranked) {
+  return layout_text(space, ranked.index) + (ranked.policy_searched ? " but policy=auto" : "");
+}
+
 std::string counts_text(const SearchResult& r) {
   std::string out = fmt::format("{} configurations, {} could fit, {} evaluated, {} simulated kernel by kernel\n", r.raw,
                                 r.candidates, r.evaluated, r.simulated);
@@ -91,7 +96,8 @@ std::string counts_text(const SearchResult& r) {
 }
 
 std::string plan_csv(const SearchSpace& space, const SearchResult& result) {
-  std::vector<std::string> header{"rank", "id", "reason", "pareto", "bound_s", "step_low_s", "step_high_s"};
+  std::vector<std::string> header{"rank",    "id",         "reason",     "pareto", "policy_searched",
+                                  "bound_s", "step_low_s", "step_high_s"};
   for (const SpaceAxis& axis : space.axes()) header.push_back(axis.key);
   for (const std::string& c : summary_columns()) header.push_back(c);
   std::string out = csv_line(header);
@@ -99,10 +105,10 @@ std::string plan_csv(const SearchSpace& space, const SearchResult& result) {
   for (const std::vector<Ranked>* list : {&result.ranked, &result.misfits})
     for (const Ranked& r : *list) {
       const bool fits = list == &result.ranked;
-      std::vector<std::string> cells{fits ? fmt::format("{}", ++rank) : "",  space.id(r.index),
-                                     to_string(r.evaluation.reason),         r.pareto ? "true" : "false",
-                                     fmt::format("{:.9g}", r.bound_seconds), fmt::format("{:.9g}", r.step_low),
-                                     fmt::format("{:.9g}", r.step_high)};
+      std::vector<std::string> cells{fits ? fmt::format("{}", ++rank) : "", space.id(r.index),
+                                     to_string(r.evaluation.reason),        r.pareto ? "true" : "false",
+                                     r.policy_searched ? "true" : "false",  fmt::format("{:.9g}", r.bound_seconds),
+                                     fmt::format("{:.9g}", r.step_low),     fmt::format("{:.9g}", r.step_high)};
       const std::vector<int> choice = space.choice(r.index);
       for (std::size_t a = 0; a < choice.size(); ++a)
         cells.push_back(space.axes()[a].values[static_cast<std::size_t>(choice[a])].text);
@@ -112,6 +118,20 @@ std::string plan_csv(const SearchSpace& space, const SearchResult& result) {
       cells.insert(cells.end(), numbers.begin(), numbers.end());
       out += csv_line(cells);
     }
+  return out;
+}
+
+std::string candidates_csv(const SearchSpace& space, const SearchResult& result) {
+  std::vector<std::string> header{"id", "reason"};
+  for (const SpaceAxis& axis : space.axes()) header.push_back(axis.key);
+  std::string out = csv_line(header);
+  for (std::int64_t i = 0; i < space.size(); ++i) {
+    std::vector<std::string> cells{space.id(i), to_string(result.reasons[static_cast<std::size_t>(i)])};
+    const std::vector<int> choice = space.choice(i);
+    for (std::size_t a = 0; a < choice.size(); ++a)
+      cells.push_back(space.axes()[a].values[static_cast<std::size_t>(choice[a])].text);
+    out += csv_line(cells);
+  }
   return out;
 }
 

@@ -20,9 +20,11 @@ std::vector<PartChange> part_changes(const StepSummary& first, const StepSummary
 std::string explain_winner(const SearchSpace& space, const Ranked& winner, const Ranked& other);
 
 std::string plan_csv(const SearchSpace& space, const SearchResult& result);
+std::string candidates_csv(const SearchSpace& space, const SearchResult& result);  // every configuration's verdict
 // "how many candidates each rule removed", one line per reason.
 std::string counts_text(const SearchResult& result);
 // key=value of the axes that have several values.
 std::string layout_text(const SearchSpace& space, std::int64_t index);
+std::string layout_text(const SearchSpace& space, const Ranked& ranked);  // says when the policy was searched
 
 }  // namespace k3sim

@@ -21,6 +21,7 @@ constexpr Entry kEntries[kReasons] = {
     {"schedule", "the schedule does not exist for these chunks and micro-batches"},
     {"memory_bound", "states and least activations exceed the memory"},
     {"time_bound", "its lower bound is above what was found"},
+    {"slower", "evaluated, slower than the finalists"},
     {"no_effect", "settings contradict each other or have no effect"},
     {"memory", "simulated, does not fit"},
     {"unanchored", "no measurement anchors a cost"},
@@ -33,6 +34,12 @@ const char* to_string(Reason reason) {
 }
 const char* explain(Reason reason) {
   return kEntries[static_cast<std::size_t>(reason)].explanation;
+}
+
+ReasonCounts count_reasons(const Reasons& reasons) {
+  ReasonCounts counts{};
+  for (Reason r : reasons) ++counts[static_cast<std::size_t>(r)];
+  return counts;
 }
 
 }  // namespace k3sim

@@ -5,11 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 namespace k3sim {
 
 enum class Reason : std::uint8_t {
-  ok,
+  ok,            // ranked
   gpus,          // tp x pp x cp (x dp) does not make the cluster
   node,          // tensor parallelism leaves the node
   sequence,      // cp or tp does not divide the tokens
@@ -21,15 +22,18 @@ enum class Reason : std::uint8_t {
   schedule,      // the schedule cannot have these chunks or micro-batches
   memory_bound,  // does not fit whatever the schedule does
   time_bound,    // cannot beat what has been found
+  slower,        // evaluated, not among the finalists
   no_effect,     // contradicts itself or sets something without effect
   memory,        // simulated and does not fit
   unanchored,    // a cost that no measurement anchors
   failed,        // another problem, see its text
 };
-inline constexpr int kReasons = 16;
+inline constexpr int kReasons = 17;
 const char* to_string(Reason reason);
 const char* explain(Reason reason);
 
 using ReasonCounts = std::array<std::int64_t, kReasons>;
+using Reasons = std::vector<Reason>;  // by index of the space
+ReasonCounts count_reasons(const Reasons& reasons);
 
 }  // namespace k3sim

@@ -4,10 +4,15 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <tuple>
 
+#include "models/config/data_files.h"
+#include "models/config/yaml_reader.h"
 #include "models/failure/goodput.h"
 #include "sim/base/error.h"
 #include "tools/planner/candidates.h"
+#include "tools/planner/coarse.h"
 
 namespace k3sim {
 
@@ -24,6 +29,9 @@ double lap(Clock::time_point& since) {
   return s;
 }
 
+// Coarse times may miss the kernel level's by this much in either direction before the choice of finalists suffers.
+constexpr double kSlack = 0.02;
+
 struct Coarse {
   double value = std::numeric_limits<double>::infinity();
   Reason reason = Reason::ok;
@@ -39,101 +47,207 @@ class Search {
   SearchResult run() {
     Clock::time_point since = Clock::now();
     result_.raw = space_.size();
-    candidates_ = generate_candidates(space_, tables_, options_.evaluate.tp_across_nodes, result_.counts);
+    Reasons& reasons = result_.reasons;
+    reasons.assign(static_cast<std::size_t>(space_.size()), Reason::ok);
+    candidates_ = generate_candidates(space_, tables_, options_.evaluate.tp_across_nodes, reasons);
     result_.rules_s = lap(since);
-    tables_.build(candidates_, machines_, options_.threads, result_.counts);
+    tables_.build(candidates_, machines_, {options_.threads, options_.evaluate.allow_assumed}, reasons);
     result_.tables_s = lap(since);
-    bound_candidates(space_, tables_, options_.objective, options_.threads, candidates_, result_.counts);
+    bound_candidates(space_, tables_, options_.objective, options_.threads, candidates_, reasons);
     result_.candidates = static_cast<std::int64_t>(candidates_.size());
     result_.bounds_s = lap(since);
     evaluate_coarsely();
     result_.coarse_s = lap(since);
     evaluate_finalists();
     result_.kernel_s = lap(since);
+    result_.counts = count_reasons(reasons);
     return std::move(result_);
   }
 
  private:
-  Coarse coarse(const Candidate& c) const {
+  // Seconds of the step, one task per schedule action where the schedule allows it.
+  double coarse_seconds(const SharedSchedule& shared, const StepPlan& plan, const Machine& machine) const {
+    if (shared.simple) return shared.step(coarse_costs(plan, machine)).seconds();
+    StepOptions step;
+    step.allow_assumed = true;  // the tables have been checked
+    step.memory.emulated_ranks = 0;
+    step.reuse.layers = plan.layers;
+    step.reuse.chunks = std::make_shared<const std::vector<Chunk>>(plan.chunks);
+    return predict_step(plan.scenario, machine, step).summary.step.seconds();
+  }
+
+  // The allocator decides at the end; here only what no allocator can avoid.
+  static bool lacks_memory(const StepPlan& plan, const Machine& machine) {
+    MemoryOptions options;
+    options.emulated_ranks = 0;
+    const Bytes capacity = plan.scenario.cluster.memory_override.value_or(machine.gpu.usable_memory);
+    const int per_node = plan.scenario.cluster.gpus_per_node;
+    for (const RankMemory& m : memory_per_rank(plan, machine, options)) {
+      if (m.short_by.as_double() > 0.02 * capacity.as_double()) return true;
+      const Bytes host = (m.host_activations + m.states.host_optimizer + m.states.host_gradients) * per_node;
+      if (machine.host.memory > Bytes(0) && host > machine.host.memory) return true;
+    }
+    return false;
+  }
+
+  Coarse coarse(const Candidate& c, double most) {
     Coarse out;
     try {
-      const Scenario s = space_.scenario(c.index);
+      const Scenario s = quick_scenario(space_, c.index);
       const LayerTable& table = tables_.table(c.table);
-      StepOptions step;
-      step.allow_assumed = options_.evaluate.allow_assumed;
-      step.memory.emulated_ranks = 0;
-      step.reuse.layers = table.layers;
-      step.reuse.chunks = c.chunks->chunks;
-      const StepSummary p = predict_step(s, *table.machine, step).summary;
-      // The allocator decides at the end; here only what no allocator can avoid.
-      if (p.short_by.as_double() > 0.02 * p.capacity.as_double())
+      const SharedSchedule& shared = schedules_.get(s, c.layout);
+      StepReuse reuse;
+      reuse.layers = table.layers;
+      reuse.chunks = c.chunks->chunks;
+      reuse.schedule = shared.brief;
+      const StepPlan plan = make_step_plan(s, *table.machine, reuse);
+      out.value =
+          coarse_seconds(shared, plan, *table.machine) * objective_factor(options_.objective, s, *table.machine);
+      if (out.value > most)
+        out.reason = Reason::slower;
+      else if (lacks_memory(plan, *table.machine))
         out.reason = Reason::memory;
       else
-        out.value = p.step.seconds() * objective_factor(options_.objective, s, *table.machine);
-    } catch (const ConfigError& e) {
-      const bool assumed = std::string(e.what()).find("no calibration") != std::string::npos;
-      out.reason = assumed ? Reason::unanchored : Reason::no_effect;
+        space_.scenario(c.index);  // throws when it contradicts itself
+    } catch (const ConfigError&) {
+      out.reason = Reason::no_effect;
     }
     return out;
   }
 
-  // The value that a newcomer must beat to be among the best `keep_`.
-  double limit() const { return best_.size() < keep_ ? std::numeric_limits<double>::infinity() : best_.back().first; }
+  // Coarse values above cannot enter the best `keep_`.
+  double limit() const {
+    const bool open = !options_.prune || best_.size() < keep_;
+    return open ? std::numeric_limits<double>::infinity() : best_.back().first * (1.0 + kSlack);
+  }
+
+  Reason& reason_of(std::size_t candidate) {
+    return result_.reasons[static_cast<std::size_t>(candidates_[candidate].index)];
+  }
+
+  void keep_best() {
+    std::sort(best_.begin(), best_.end(), [&](const auto& a, const auto& b) {
+      return std::pair(a.first, candidates_[a.second].index) < std::pair(b.first, candidates_[b.second].index);
+    });
+    for (std::size_t i = keep_; i < best_.size(); ++i) reason_of(best_[i].second) = Reason::slower;
+    if (best_.size() > keep_) best_.resize(keep_);
+  }
 
   void evaluate_coarsely() {
     std::size_t next = 0;
-    while (next < candidates_.size()) {
-      if (options_.prune && candidates_[next].bound > limit()) break;
+    while (next < candidates_.size() && candidates_[next].bound <= limit()) {
       const std::size_t n = std::min(kBatch, candidates_.size() - next);
+      const double most = limit();
       std::vector<Coarse> values(n);
-      in_parallel(n, options_.threads, [&](std::size_t i) { values[i] = coarse(candidates_[next + i]); });
+      in_parallel(n, options_.threads, [&](std::size_t i) { values[i] = coarse(candidates_[next + i], most); });
       for (std::size_t i = 0; i < n; ++i) {
-        ++result_.counts[static_cast<std::size_t>(values[i].reason)];
+        reason_of(next + i) = values[i].reason;
         if (values[i].reason == Reason::ok) best_.emplace_back(values[i].value, next + i);
       }
-      std::sort(best_.begin(), best_.end(), [&](const auto& a, const auto& b) {
-        return std::pair(a.first, candidates_[a.second].index) < std::pair(b.first, candidates_[b.second].index);
-      });
-      if (best_.size() > keep_) best_.resize(keep_);
+      keep_best();
       next += n;
       if (options_.progress) options_.progress(static_cast<std::int64_t>(next), result_.candidates);
     }
     result_.evaluated = static_cast<std::int64_t>(next);
-    result_.counts[static_cast<std::size_t>(Reason::time_bound)] += result_.candidates - result_.evaluated;
+    for (; next < candidates_.size(); ++next) reason_of(next) = Reason::time_bound;
+  }
+
+  // Kernel level with the emulated allocator, as `run` does it, and the same with all costs 5 % off.
+  void simulate(Ranked& r, const Scenario& scenario, const StepReuse& reuse) {
+    EvaluateOptions options = options_.evaluate;
+    options.keep_graph = true;
+    options.reuse = reuse;
+    r.scenario_text = scenario.text;
+    r.evaluation = evaluate(scenario, machines_, options);
+    if (!r.evaluation.simulated()) return;
+    const double factor = objective_factor(options_.objective, scenario, machines_.get(scenario));
+    r.value = r.evaluation.prediction.summary.step.seconds() * factor;
+    vary_costs(r);
+    r.evaluation.prediction.graph.reset();
+    r.evaluation.prediction.times.reset();
   }
 
   void evaluate_finalists() {
     std::vector<Ranked> finalists(best_.size());
     in_parallel(best_.size(), options_.threads, [&](std::size_t i) {
       const Candidate& c = candidates_[best_[i].second];
+      const LayerTable& table = tables_.table(c.table);
       Ranked& r = finalists[i];
       r.index = c.index;
       r.coarse = best_[i].first;
-      EvaluateOptions options = options_.evaluate;
-      options.keep_graph = true;
-      r.evaluation = evaluate(space_.scenario(c.index), machines_, options);
-      const Machine& machine = *tables_.table(c.table).machine;
-      const double factor = objective_factor(options_.objective, r.evaluation.scenario, machine);
-      r.bound_seconds = c.bound / factor;
-      if (!r.evaluation.simulated()) return;
-      r.value = r.evaluation.prediction.summary.step.seconds() * factor;
-      vary_costs(r);
-      r.evaluation.prediction.graph.reset();
-      r.evaluation.prediction.times.reset();
+      StepReuse reuse;
+      reuse.layers = table.layers;
+      reuse.chunks = c.chunks->chunks;
+      const Scenario s = space_.scenario(c.index);
+      r.bound_seconds = c.bound / objective_factor(options_.objective, s, *table.machine);
+      simulate(r, s, reuse);
     });
     result_.simulated = static_cast<std::int64_t>(finalists.size());
-    for (Ranked& r : finalists)
+    for (Ranked& r : finalists) {
+      result_.reasons[static_cast<std::size_t>(r.index)] = r.evaluation.reason;
       (r.evaluation.reason == Reason::ok ? result_.ranked : result_.misfits).push_back(std::move(r));
-    std::stable_sort(result_.ranked.begin(), result_.ranked.end(), [](const Ranked& a, const Ranked& b) {
-      return std::pair(a.value, a.index) < std::pair(b.value, b.index);
-    });
+    }
+    sort_ranked();
+    if (options_.search_policies) search_policies();
     mark_pareto(result_.ranked);
+  }
+
+  void sort_ranked() {
+    std::stable_sort(result_.ranked.begin(), result_.ranked.end(), [](const Ranked& a, const Ranked& b) {
+      return std::tuple(a.value, a.index, a.policy_searched) < std::tuple(b.value, b.index, b.policy_searched);
+    });
+  }
+
+  // One configuration of every layout among the best: those that differ in the activation policy alone count once.
+  std::vector<std::int64_t> best_layouts() const {
+    std::set<std::vector<int>> seen;
+    std::vector<std::int64_t> out;
+    for (const Ranked& r : result_.ranked) {
+      if (out.size() == static_cast<std::size_t>(options_.top)) break;
+      std::vector<int> choice = space_.choice(r.index);
+      for (std::size_t a = 0; a < choice.size(); ++a)
+        if (is_activation(space_.axes()[a])) choice[a] = 0;
+      if (r.evaluation.scenario.activation.policy != "auto" && seen.insert(choice).second) out.push_back(r.index);
+    }
+    return out;
+  }
+
+  static bool is_activation(const SpaceAxis& axis) {
+    return std::all_of(axis.values.front().assignments.begin(), axis.values.front().assignments.end(),
+                       [](const auto& a) { return a.first.starts_with("activation"); });
+  }
+
+  // A policy searched per stage joins the ranking where it fits and is faster than what its layout had.
+  void search_policies() {
+    const std::vector<std::int64_t> layouts = best_layouts();
+    std::vector<Ranked> searched(layouts.size());
+    in_parallel(layouts.size(), options_.threads, [&](std::size_t i) {
+      Ranked& r = searched[i];
+      r.index = layouts[i];
+      r.policy_searched = true;
+      r.evaluation.reason = Reason::no_effect;
+      try {
+        const std::vector<std::string> overrides{"activation={policy: auto}"};
+        simulate(r, SearchSpace::parse(space_.scenario_text(r.index), space_.file(), overrides).scenario(0), {});
+      } catch (const ConfigError&) {
+      }
+    });
+    result_.simulated += static_cast<std::int64_t>(layouts.size());
+    for (Ranked& r : searched) {
+      const auto base = std::find_if(result_.ranked.begin(), result_.ranked.end(),
+                                     [&](const Ranked& other) { return other.index == r.index; });
+      r.coarse = base->coarse;
+      r.bound_seconds = base->bound_seconds;
+      if (r.evaluation.reason == Reason::ok && r.value < base->value) result_.ranked.push_back(std::move(r));
+    }
+    sort_ranked();
   }
 
   const SearchSpace& space_;
   MachineStore& machines_;
   const SearchOptions& options_;
   CostTables tables_;
+  ScheduleStore schedules_;
   std::vector<Candidate> candidates_;
   std::vector<std::pair<double, std::size_t>> best_;  // value, position in candidates_
   std::size_t keep_ = 0;
@@ -178,11 +292,23 @@ Objective parse_objective(const std::string& name) {
   throw UsageError("--objective '" + name + "': is one of mfu, step_time, cost, goodput");
 }
 
-// Errors of both runs are treated as independent: 95 % of step_p95 is 1.645 standard deviations.
+double plan_error_correlation() {
+  static const double value = [] {
+    const YamlDocument doc = YamlDocument::load(data_path("hardware_profiles/plan_errors.yaml"));
+    double rho = 0;
+    std::string ignored;
+    doc.root().require("error_correlation", rho);
+    for (const char* note : {"groups", "layouts", "date", "source"}) doc.root().read(note, ignored);
+    doc.finish();
+    return rho;
+  }();
+  return value;
+}
+
 bool too_close(const StepSummary& a, const StepSummary& b) {
   const double ra = a.step.seconds(), rb = b.step.seconds();
-  const double ea = a.step_p95.seconds() / ra - 1.0, eb = b.step_p95.seconds() / rb - 1.0;
-  return std::abs(ra - rb) < std::hypot(ea * ra, eb * rb) * 0.1;
+  const double ea = a.step_p95.seconds() - ra, eb = b.step_p95.seconds() - rb;
+  return std::abs(ra - rb) < std::sqrt(std::max(0.0, ea * ea + eb * eb - 2.0 * plan_error_correlation() * ea * eb));
 }
 
 }  // namespace k3sim
