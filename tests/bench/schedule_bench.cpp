@@ -16,11 +16,21 @@ void generate_32x256(benchmark::State& state, const char* name, int chunks) {
   for (auto _ : state) benchmark::DoNotOptimize(make_schedule(spec));
   state.counters["bar_s"] = std::string(name) == "automatic" ? 5.0 : 0.1;
 }
+BENCHMARK_CAPTURE(generate_32x256, gpipe, "gpipe", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_32x256, one_f_one_b, "1f1b", 1)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate_32x256, interleaved, "interleaved", 4)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_32x256, looped_bfs, "looped_bfs", 4)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_32x256, zb_h1, "zb_h1", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_32x256, zb_h2, "zb_h2", 1)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate_32x256, zb_v, "zb_v", 1)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate_32x256, v_half, "v_half", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_32x256, v_min, "v_min", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_32x256, dualpipe, "dualpipe", 1)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate_32x256, dualpipe_v, "dualpipe_v", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_32x256, bpipe, "bpipe", 1)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate_32x256, hanayo, "hanayo", 4)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_32x256, seq1f1b, "seq1f1b", 1)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_32x256, k3, "k3", 2)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate_32x256, automatic_1, "automatic", 1)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate_32x256, automatic_2, "automatic", 2)->Unit(benchmark::kMillisecond);
 

@@ -136,16 +136,56 @@ TEST_CASE("zb_v: no bubble for F = B = W from m = 2p-1, activations p as 1f1b") 
       });
 }
 
-TEST_CASE("v_half and v_min: results of the published scheduler for F = B = W") {
+TEST_CASE("zb_h2 and zb_v: each micro-batch that a short step lacks costs one unit, two chunk units") {
   for (int p = 2; p <= 16; ++p)
-    for (int m : {2 * p, 3 * p, 8 * p}) {
+    for (int m = p; m < 2 * p - 1; ++m) {
+      CAPTURE(p);
+      CAPTURE(m);
+      const Measured h2 = measure({.name = "zb_h2", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
+      CHECK(h2.bubble == doctest::Approx(2 * p - 1 - m));
+      CHECK(h2.peak == m);
+      const Measured v = measure({.name = "zb_v", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
+      CHECK(v.bubble == doctest::Approx(2 * (2 * p - 1 - m)));
+      CHECK(v.peak == 2 * p);
+    }
+}
+
+// Steps of exactly p micro-batches are too short for two of the patterns: they end a little later.
+TEST_CASE("v_half and v_min: results of the published scheduler for F = B = W, from m = p to 8p") {
+  for (int p = 2; p <= 16; ++p)
+    for (int m = p; m <= 8 * p; m += p <= 4 ? 1 : (p + 3) / 4) {
       const Measured half = measure({.name = "v_half", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
       const Measured min = measure({.name = "v_min", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
       CAPTURE(p);
-      if (p >= 3) CHECK(half.bubble == doctest::Approx(p % 2 == 0 ? 3 * p - 7 : 3 * p - 4));
-      CHECK(min.bubble == doctest::Approx(p % 3 == 0 ? 4 * p - 7 : 4 * p - 5));
+      CAPTURE(m);
+      const int half_form = p == 2 ? (m == 2 ? 1 : 0) : p % 2 == 0 ? 3 * p - 7 : 3 * p - 4;
+      const int min_form = p % 3 == 0 ? 4 * p - 7 : 4 * p - 5;
+      if (m == p && p % 2 == 0)
+        CHECK(half.bubble >= half_form);
+      else
+        CHECK(half.bubble == doctest::Approx(half_form));
+      if (m == 3 && p == 3)
+        CHECK(min.bubble >= min_form);
+      else
+        CHECK(min.bubble == doctest::Approx(min_form));
       CHECK(half.peak == 2 * ((p + 2) / 2));
       CHECK(min.peak == 2 * ((p + 4) / 3));
+    }
+}
+
+TEST_CASE("automatic: p activations give ZB-H1's bubble, 2p - 1 give ZB-H2's, never more activations than allowed") {
+  for (int p = 2; p <= 16; ++p)
+    for (int m : {p, p + 1, 2 * p, 8 * p}) {
+      CAPTURE(p);
+      CAPTURE(m);
+      for (int limit : {p, 2 * p}) {
+        ScheduleSpec spec{
+            .name = "automatic", .ranks = p, .microbatches = m, .memory_limit = static_cast<double>(limit)};
+        const Timeline t = time_schedule(make_schedule(spec), {.stages = {spec.times}});
+        REQUIRE(t.complete);
+        CHECK(t.bubble().microseconds() == doctest::Approx(limit == p ? p - 1 : std::max(0, 2 * p - 1 - m)));
+        CHECK(t.peak_activations() <= limit);
+      }
     }
 }
 
