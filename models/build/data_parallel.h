@@ -2,7 +2,7 @@
 //
 //   zero 0   all-reduce of gradients; every rank updates everything
 //   zero 1   reduce-scatter of gradients, update of the own shard, all-gather of parameters
-//   zero 2   as 1, gradients kept sharded (reduced after every micro-batch)
+//   zero 2   as 1, gradients kept sharded (reduced after every micro-batch, with several chunks per rank after every run)
 //   zero 3   parameters gathered per layer before forward (and backward), gradients reduce-scattered per layer
 //   zero 1 by whole tensors (software owner_updates): every tensor is reduced to its owner and broadcast from it, one
 //            call each over all ranks of the group; NCCL does both in rings only, so each pays the latency of the ring
@@ -28,10 +28,7 @@ class DataParallel {
   Time optimizer(const std::vector<const Chunk*>& chunks) const;
   Time norm_all_reduce() const;  // global gradient norm: one small all-reduce over all ranks
   bool sharded_parameters() const { return plan_.scenario.optimizer.zero >= 3; }
-  // Shards in CPU memory take a chunk's sum at a time (parameter_traffic.h).
-  bool reduce_every_microbatch() const {
-    return plan_.scenario.optimizer.zero >= 2 && plan_.scenario.optimizer.gradient_shards != "cpu";
-  }
+  bool reduce_every_microbatch() const { return plan_.scenario.optimizer.zero >= 2 && !reduces_by_chunk(plan_); }
   int shard_ranks(GroupKind group) const;
 
  private:

@@ -71,8 +71,11 @@ std::vector<std::string> advice(const StepPlan& plan, const MemoryReport& r) {
   const int shards = plan.placement->group(GroupKind::dp).ranks;
   const double kept = shards > 1 ? 1.0 - 1.0 / shards : 0.0;
   if (s.optimizer.zero < 1) offer(share(at(MemoryCategory::optimizer), kept), "optimizer.zero: 1");
-  if (s.optimizer.gradient_shards != "cpu" && s.optimizer.zero < 3)
-    offer(share(at(MemoryCategory::gradients), 0.5), "optimizer.gradient_shards: cpu");
+  const double chunks = s.parallel.vpp;
+  if (s.optimizer.zero < 2 && chunks > 2)
+    offer(share(at(MemoryCategory::gradients), std::max(0.0, kept - 2 / chunks)), "optimizer.zero: 2");
+  if (!reduces_by_chunk(plan) && s.optimizer.zero < 3 && chunks > 2)
+    offer(share(at(MemoryCategory::gradients), 1 - 2 / chunks), "optimizer.gradient_shards: cpu");
   if (s.optimizer.states != "cpu") offer(at(MemoryCategory::optimizer), "optimizer.states: cpu");
   if (s.batch.micro_batch > 1)
     offer(share(activations, 0.5), fmt::format("batch.micro_batch: {}", s.batch.micro_batch / 2));
@@ -108,6 +111,7 @@ MemoryReport memory_report(const StepPlan& plan, const Machine& machine, int ran
   r.peak_allocated = result.peak_allocated();
   r.peak_reserved = result.peak_reserved();
   r.requests = log.requests.size();
+  r.retries = result.counters.retries;
   if (result.out_of_memory) {
     const OutOfMemory& o = *result.out_of_memory;
     const std::uint32_t tag = log.requests.requests()[o.request].tag;

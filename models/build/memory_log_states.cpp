@@ -14,6 +14,7 @@ StateShape state_shape(const StepPlan& plan, int rank) {
   };
   shape.dense_shards = shards(GroupKind::dp);
   shape.expert_shards = shards(GroupKind::expert_dp);
+  shape.by_chunk = reduces_by_chunk(plan);
   const auto larger = [](const ParameterCount& a, const ParameterCount& b) {
     return a.dense + a.experts < b.dense + b.experts ? b : a;
   };
@@ -95,7 +96,7 @@ void RankStates::weights(const ParameterCount& p, int stage) {
 }
 
 void RankStates::start(bool with_moments) {
-  const bool host_gradients = optimizer_.gradient_shards == "cpu";
+  const bool by_chunk = reduces_by_chunk(plan_), host_gradients = optimizer_.gradient_shards == "cpu";
   for (int s : stages_) {
     ParameterCount p;
     for (const ParameterCount& block : blocks(s)) {
@@ -112,7 +113,7 @@ void RankStates::start(bool with_moments) {
     contiguous(p.experts, optimizer_.gradient_bytes, MemoryCategory::gradients, "expert_gradient_buffer", s);
   }
   const std::int64_t chunk_parameters = shape_.largest_chunk.dense + shape_.largest_chunk.experts;
-  for (int i = 0; host_gradients && i < 2; ++i)
+  for (int i = 0; by_chunk && i < 2; ++i)
     contiguous(chunk_parameters, optimizer_.gradient_bytes, MemoryCategory::gradients, "chunk_gradient_buffer", -1);
   if (software_.dummy_weight_gradients)
     contiguous(shape_.largest_layer.dense, Bytes(2), MemoryCategory::weight_gradients, "placeholder_gradient", -1);

@@ -38,7 +38,8 @@ class Walk {
         options_(options),
         sink_(sink),
         states_(plan, software, rank, sink),
-        rank_(rank) {
+        rank_(rank),
+        torch_pipelining_(software.torch_pipelining && plan.schedule.ranks > 1) {
     for (const Action& a : plan.schedule.actions[static_cast<std::size_t>(rank)])
       per_layer_weights_ = per_layer_weights_ || (a.flags & kFlagRoutedWeights) != 0;
     const RoutingConfig& r = plan.scenario.moe.routing;
@@ -52,7 +53,10 @@ class Walk {
 
   void run() {
     states_.start(options_.steps == 1);
+    receive_buffers();
     for (int i = 0; i < options_.steps; ++i) {
+      for (const MemoryHandle& h : held_outputs_) sink_.free(h);
+      held_outputs_.clear();
       for (const Action& a : plan_.schedule.actions[static_cast<std::size_t>(rank_)]) {
         for_each_part(a, [&](const Action& part) { action(part); });
         sink_.action_done(a);
@@ -135,8 +139,23 @@ class Walk {
     }
     if (!plan_.schedule.is_last(a.stage) && here(a.stage + 1))
       outputs_[{a.stage, a.microbatch}] = h;
+    else if (torch_pipelining_ && !plan_.schedule.is_last(a.stage))
+      held_outputs_.push_back(h);
     else
       sink_.free(h);
+  }
+
+  // torch.distributed.pipelining makes a stage's receive buffers once, one per micro-batch and direction. Those that a
+  // micro-batch in flight owns come from stage_input and stage_gradient: here are the rest, a gradient's but one.
+  void receive_buffers() {
+    if (!torch_pipelining_) return;
+    for (int stage : plan_.schedule.stages_of_rank(rank_)) {
+      if (chunk(stage).parts.empty() || plan_.schedule.is_last(stage) || here(stage + 1)) continue;
+      const Bytes row = chunk(stage).parts[parts_of(stage) - 1].timed->memory->tensors[kOutputGradient].bytes;
+      for (std::int64_t i = 1; i < plan_.microbatches && row > Bytes(0); ++i)
+        sink_.alloc(row, MemoryCategory::activation_gradients,
+                    {"receive_buffer", static_cast<std::int16_t>(stage), -1, -1, ActionKind::kIdle});
+    }
   }
 
   void send_away(const Action& a, std::size_t i, Flight& f) {
@@ -214,6 +233,8 @@ class Walk {
   MemorySink& sink_;
   RankStates states_;
   int rank_;
+  bool torch_pipelining_;
+  std::vector<MemoryHandle> held_outputs_;  // of this step, sent long ago
   double row_spread_ = 0;
   bool per_layer_weights_ =
       false;  // K3: a layer's weight gradients run right behind its input gradients (k3-facts 2.2)

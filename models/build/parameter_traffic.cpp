@@ -22,6 +22,7 @@ ParameterTraffic::ParameterTraffic(const StepPlan& plan, const Machine& machine,
       machine_(machine),
       emitter_(emitter),
       data_parallel_(plan, machine),
+      by_chunk_(reduces_by_chunk(plan)),
       cpu_shards_(plan.scenario.optimizer.gradient_shards == "cpu"),
       gather_label_(emitter.label("parameter gather")),
       reduce_label_(emitter.label("gradient reduce")),
@@ -57,7 +58,7 @@ Time ParameterTraffic::contention(Time communication) const {
 void ParameterTraffic::attach(PassWalk& walk, const Action& a, std::size_t index) {
   attach_gathers(walk, a);
   if (!yields_weight_grad(a.kind)) return;
-  if (cpu_shards_) change_run(walk, a, index);
+  if (by_chunk_) change_run(walk, a, index);
   if (!plan_.scenario.overlap.grad_reduce) return;
   for (PassStep& step : walk.steps)
     if (step.last_gradient || data_parallel_.reduce_every_microbatch())

@@ -2,9 +2,9 @@
 //
 //   zero 0, 1   gradients wait for the last micro-batch and are reduced in buckets
 //   zero 2, 3   every layer's gradients are reduced after every micro-batch
-//   CPU shards  (pipeline ZeRO-2) two chunk-sized FP32 buffers take turns. When the schedule moves on to another chunk,
-//               the full buffer is reduce-scattered, the CPU shard comes up, is added to and goes back (once over PCIe
-//               in each direction), while the other buffer fills; the chunk after that waits until the flush is
+//   by chunk    (pipeline ZeRO-2, or ZeRO-2 with several chunks per rank) two chunk-sized buffers take turns. When the schedule moves on to another chunk,
+//               the full buffer is reduce-scattered; a shard in CPU memory comes up, is added to and goes back (once
+//               over PCIe in each direction), while the other buffer fills; the chunk after that waits until the flush is
 //               through.
 // Source: k3-facts 2.3; Megatron-LM distributed optimizer (buckets); Rajbhandari et al. 2020.
 #pragma once
@@ -51,7 +51,7 @@ class ParameterTraffic {
   const Machine& machine_;
   RankEmitter& emitter_;
   DataParallel data_parallel_;
-  bool cpu_shards_;
+  bool by_chunk_, cpu_shards_;
   std::uint32_t gather_label_, reduce_label_, shard_label_;
 
   std::vector<TaskId> first_gather_;  // by stage and part

@@ -51,6 +51,9 @@ SoftwareProfile load_software_profile(const std::string& path) {
   memory.read("dummy_weight_gradients", p.dummy_weight_gradients);
   memory.read("step_temporaries", p.step_temporaries);
   memory.read("torch_loss", p.torch_loss);
+  memory.read("compiled_loss", p.compiled_loss);
+  memory.read("tp_keeps_gathered", p.tp_keeps_gathered);
+  memory.read("torch_pipelining", p.torch_pipelining);
   memory.read("ddp_buckets", p.ddp_buckets);
   memory.read("reduce_bytes", p.reduce_bytes);
   if (p.compute_slowdown < 1.0) comm.child("compute_slowdown").problem("must be at least 1");

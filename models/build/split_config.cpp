@@ -35,6 +35,8 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   c.flash_attention = software.flash_attention;
   c.dropout = software.dropout;
   c.torch_loss = software.torch_loss;
+  c.compiled_loss = software.compiled_loss;
+  c.keeps_gathered = software.tp_keeps_gathered && !s.overlap.tp;
   c.dispatcher = s.moe.dispatcher;
   c.cp_method = s.parallel.cp_method;
   c.kda_segments = s.parallel.kda_segments;

@@ -1,6 +1,8 @@
 // See stage_memory.h. Source: engine-design section 10; the rules of memory_log_walk.h.
 #include "models/build/stage_memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -116,41 +118,91 @@ Counted count(const StepPlan& plan, const Machine& machine, int rank) {
   return c;
 }
 
-// Emulates the fullest ranks; returns the largest overhead over allocated.
-double emulate_fullest(const StepPlan& plan, const Machine& machine, const MemoryOptions& options,
-                       std::vector<Counted>& ranks) {
+Bytes capacity_of(const StepPlan& plan, const Machine& machine) {
+  return plan.scenario.cluster.memory_override.value_or(machine.gpu.usable_memory);
+}
+
+// What the allocator may reserve for the step's own requests.
+Bytes room_of(const StepPlan& plan, const Machine& machine) {
+  const Bytes taken = outside_allocator(plan, machine) + machine.software.workspace_memory;
+  const Bytes capacity = capacity_of(plan, machine);
+  return capacity > taken ? capacity - taken : Bytes(0);
+}
+
+struct Emulated {
+  double overhead = 0;   // largest reserved over allocated - 1
+  bool squeezed = false;  // the fullest rank fits because unused segments are given back
+};
+
+// Emulates the fullest ranks.
+Emulated emulate_fullest(const StepPlan& plan, const Machine& machine, const MemoryOptions& options,
+                         std::vector<Counted>& ranks) {
   std::vector<std::size_t> order(ranks.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return ranks[a].memory.allocated > ranks[b].memory.allocated; });
   order.resize(std::min(order.size(), static_cast<std::size_t>(std::max(0, options.emulated_ranks))));
-  double overhead = order.empty() ? machine.software.fragmentation : 0.0;
+  Emulated out{order.empty() ? machine.software.fragmentation : 0.0, !order.empty()};
+  const Bytes room = room_of(plan, machine);
   for (std::size_t i : order) {
     MemoryReportOptions report;
     report.details = false;
     report.walk.microbatch_limit = microbatch_limit(plan, ranks[i].events, options.request_limit);
-    const MemoryReport r = memory_report(plan, machine, ranks[i].memory.rank, report);
+    MemoryReport r = memory_report(plan, machine, ranks[i].memory.rank, report);
     RankMemory& m = ranks[i].memory;
     m.emulated = true;
     m.allocated = std::max(m.allocated, r.peak_allocated);
     m.reserved = r.peak_reserved;
-    overhead = std::max(overhead, m.reserved / m.allocated - 1.0);
+    out.overhead = std::max(out.overhead, m.reserved / m.allocated - 1.0);
+    const bool tight = m.reserved > room && m.allocated <= room;
+    report.available = room;
+    if (tight) r = memory_report(plan, machine, m.rank, report);
+    if (tight && !r.out_of_memory) {
+      m.reserved = r.peak_reserved;
+      m.retries = r.retries;
+    } else {
+      out.squeezed = false;
+    }
   }
-  return overhead;
+  return out;
 }
+
+struct Communicator {
+  const char* name;
+  int ranks;
+};
 
 }  // namespace
 
-Bytes outside_allocator(const StepPlan& plan, const Machine& machine) {
+std::vector<OutsidePart> outside_parts(const StepPlan& plan, const Machine& machine) {
   const ParallelConfig& p = plan.scenario.parallel;
-  std::int64_t communicators = 1;  // the world group
-  for (int degree : {p.tp, p.cp, p.ep, p.dp, p.pp})
-    if (degree > 1) ++communicators;
-  if (plan.scenario.cluster.gpus() == 1) communicators = 0;
+  std::vector<OutsidePart> out{{"CUDA context and modules", machine.software.context_memory}};
+  const Communicator groups[] = {{"world", plan.scenario.cluster.gpus()}, {"tensor", p.tp}, {"context", p.cp},
+                                 {"expert", p.ep}, {"data", p.dp},        {"pipeline", p.pp}};
+  for (const Communicator& c : groups)
+    if (c.ranks > 1) out.push_back({fmt::format("NCCL communicator: {}", c.name), machine.software.communicator_memory});
   const MoeEffects& e = plan.layers->moe();
   // Buffers of static dispatchers are registered (symmetric) memory, made outside the caching allocator.
-  const Bytes symmetric = e.present && !e.dynamic_shapes ? e.buffers + e.pool : Bytes(0);
-  return machine.software.context_memory + communicators * machine.software.communicator_memory + symmetric;
+  if (e.present && !e.dynamic_shapes) {
+    out.push_back({"dispatcher buffers (symmetric memory)", e.buffers});
+    out.push_back({"replicated expert pool (symmetric memory)", e.pool});
+  }
+  std::erase_if(out, [](const OutsidePart& part) { return part.bytes.count() == 0; });
+  return out;
+}
+
+Bytes outside_allocator(const StepPlan& plan, const Machine& machine) {
+  Bytes sum;
+  for (const OutsidePart& part : outside_parts(plan, machine)) sum += part.bytes;
+  return sum;
+}
+
+MemoryReport rank_memory_report(const StepPlan& plan, const Machine& machine, int rank, const MemoryOptions& options) {
+  MemoryReportOptions report;
+  report.walk.microbatch_limit =
+      microbatch_limit(plan, count(plan, machine, rank).events, options.request_limit);
+  report.available = std::max(Bytes::mib(1), room_of(plan, machine));
+  return memory_report(plan, machine, rank, report);
 }
 
 std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank) {
@@ -161,20 +213,20 @@ std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank) {
 }
 
 std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine, const MemoryOptions& options) {
-  const Bytes capacity = plan.scenario.cluster.memory_override.value_or(machine.gpu.usable_memory);
+  const Bytes capacity = capacity_of(plan, machine), room = room_of(plan, machine);
   std::vector<Counted> ranks;
   for (int rank = 0; rank < plan.schedule.ranks; ++rank) ranks.push_back(count(plan, machine, rank));
-  const double overhead = emulate_fullest(plan, machine, options, ranks);
+  const Emulated fullest = emulate_fullest(plan, machine, options, ranks);
   const Bytes outside = outside_allocator(plan, machine);
   std::vector<RankMemory> out;
   for (Counted& c : ranks) {
     RankMemory& m = c.memory;
     m.outside = outside;
-    m.allocated += machine.software.workspace_memory;
-    if (!m.emulated)
-      m.reserved = Bytes::ceil(m.allocated.as_double() * (1.0 + overhead));
-    else
-      m.reserved += machine.software.workspace_memory;
+    const Bytes workspace = machine.software.workspace_memory;
+    const bool squeezed = fullest.squeezed && m.allocated <= room;
+    m.allocated += workspace;
+    m.reserved = m.emulated ? m.reserved + workspace : Bytes::ceil(m.allocated.as_double() * (1.0 + fullest.overhead));
+    if (squeezed) m.reserved = std::min(m.reserved, room + workspace);
     const Bytes total = m.reserved + m.outside;
     m.short_by = total > capacity ? total - capacity : Bytes(0);
     out.push_back(std::move(m));

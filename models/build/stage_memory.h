@@ -2,6 +2,8 @@
 // allocated peak of all ranks in microseconds, and the emulated allocator on the fullest ranks for reserved bytes.
 // "Does not fit" is a result: short_by says how many bytes are missing.
 //   reserved of the other ranks = their allocated peak x the largest overhead seen on an emulated rank
+// When the fullest rank would reserve more than there is but not allocate it, its log is emulated again with the memory
+// there is: the allocator gives unused segments back before it fails, which costs time, not the step.
 // Source: engine-design section 10; k3-facts 1.5, 2.4.
 #pragma once
 
@@ -27,6 +29,7 @@ struct RankMemory {
   Bytes short_by;           // 0 when it fits
   std::string peak_action;  // where the peak is, for example "3B17"
   bool emulated = false;    // reserved comes from the emulated allocator
+  int retries = 0;          // emulated: times cached segments had to be given back for the step to fit
 };
 
 // Activation bytes around one action of a rank's schedule.
@@ -45,7 +48,20 @@ struct MemoryOptions {
 std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine,
                                         const MemoryOptions& options = {});
 
-// What the process takes before and beside the allocator: context and modules, communicators, symmetric buffers.
+// Everything about one rank's memory over two steps in the memory that the allocator has: who is alive at the peak, the
+// curve by category, where it runs out. Long steps are cut to their first micro-batches as in memory_per_rank.
+struct MemoryReport;
+MemoryReport rank_memory_report(const StepPlan& plan, const Machine& machine, int rank,
+                                const MemoryOptions& options = {});
+
+struct OutsidePart {
+  std::string what;
+  Bytes bytes;
+};
+// What the process takes before and beside the allocator, item by item: context, communicators, symmetric buffers.
+// Workspaces of libraries come from the allocator and count as allocated.
+std::vector<OutsidePart> outside_parts(const StepPlan& plan, const Machine& machine);
+// Their sum.
 Bytes outside_allocator(const StepPlan& plan, const Machine& machine);
 
 }  // namespace k3sim

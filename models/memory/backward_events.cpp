@@ -85,10 +85,15 @@ class BackwardWalk {
       list_.alloc(tensor);
       brief.push_back(tensor);
     };
-    scratch(op(r).gradient_scratch, t_.gradient_scratch[static_cast<std::size_t>(r)]);
-    if (!defers) scratch(op(r).weight_gradient, t_.weight_gradient[static_cast<std::size_t>(r)]);
     std::vector<Sum> sums;
-    for (int n : op(r).inputs) input_gradient(r, n, sums);
+    if (op(r).backward_script.empty()) {
+      scratch(op(r).gradient_scratch, t_.gradient_scratch[static_cast<std::size_t>(r)]);
+      if (!defers) scratch(op(r).weight_gradient, t_.weight_gradient[static_cast<std::size_t>(r)]);
+      for (int n : op(r).inputs) input_gradient(r, n, sums);
+    } else {
+      run_script(op(r).backward_script, t_.backward_slots[static_cast<std::size_t>(r)], list_,
+                 [&](int i) { input_gradient(r, op(r).inputs[static_cast<std::size_t>(i)], sums); });
+    }
     for (std::uint16_t b : brief) list_.free(b);
     for (const Sum& s : sums) finish_sum(s);
     if (gradient(r) != kNone) release(r);
@@ -101,7 +106,7 @@ class BackwardWalk {
   };
 
   void input_gradient(int r, int n, std::vector<Sum>& sums) {
-    if (op(n).output.count() == 0) return;
+    if (op(n).gradient.count() == 0) return;
     if (gradient(n) == kNone) {
       if (op(r).shares_gradient && gradient(r) != kNone)
         own(n, gradient(r));
@@ -109,7 +114,7 @@ class BackwardWalk {
         own(n, fresh(n));
       return;
     }
-    if (op(r).shares_gradient) return;  // added where it is
+    if (op(r).shares_gradient || op(r).view) return;  // added where it is; joined with the other views' gradients
     const bool in_place = alone(gradient(n)) || gradient(n) == t_.sum[static_cast<std::size_t>(n)];
     // The new contribution is a tensor beside the existing sum until the addition has run.
     list_.alloc(t_.contribution[static_cast<std::size_t>(n)]);

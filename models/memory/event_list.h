@@ -24,6 +24,24 @@ class EventList {
   const std::vector<EventTensor>& tensors_;
 };
 
+// Runs an operation's script: scratch by slot, `result` where the operation's own tensors are made.
+template <typename Result>
+void run_script(const ScratchScript& script, const std::vector<std::uint16_t>& slots, EventList& list,
+                const Result& result) {
+  std::vector<bool> live(slots.size(), false);
+  for (const ScratchStep& s : script.steps()) {
+    if (s.kind == ScratchStep::Kind::result) {
+      result(s.slot);
+      continue;
+    }
+    const auto slot = static_cast<std::size_t>(s.slot);
+    live[slot] = s.kind == ScratchStep::Kind::make;
+    live[slot] ? list.alloc(slots[slot]) : list.free(slots[slot]);
+  }
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (live[i]) list.free(slots[i]);
+}
+
 // Numbers of a layer's tensors.
 struct LayerTensors {
   const Liveness& layer;
@@ -33,6 +51,7 @@ struct LayerTensors {
   std::vector<std::uint16_t> contribution = {};  // by operation: one more reader's gradient, before it is added
   std::vector<std::uint16_t> sum = {};           // by operation: the sum when the gradient so far belongs to others
   std::vector<std::uint16_t> scratch = {}, gradient_scratch = {}, weight_gradient = {};  // by operation
+  std::vector<std::vector<std::uint16_t>> forward_slots = {}, backward_slots = {};  // by operation: of its script
   std::vector<int> kept_of = {};                // by operation: entry of layer.kept for its output; -1: none
   std::vector<std::uint16_t> kept_tensor = {};  // by entry of layer.kept
   std::vector<bool> dropped = {};               // by entry of layer.kept: rebuilt in backward

@@ -30,7 +30,8 @@ class ForwardWalk {
 
   void operation(int i, EventList& list) const {
     const LivenessOperation& op = t_.layer.operations[static_cast<std::size_t>(i)];
-    list.alloc(t_.tensor_of[static_cast<std::size_t>(i)]);
+    const std::uint16_t made = t_.tensor_of[static_cast<std::size_t>(i)];
+    if (op.forward_script.empty()) list.alloc(made);
     std::vector<std::uint16_t> brief;
     for (std::size_t k = 0; k < t_.layer.kept.size(); ++k) {
       const KeptTensor& kept = t_.layer.kept[k];
@@ -39,19 +40,29 @@ class ForwardWalk {
       list.alloc(t_.kept_tensor[k]);
       if (!keeping_ && t_.dropped[k]) brief.push_back(t_.kept_tensor[k]);
     }
-    if (op.forward_scratch.count() > 0) {
+    if (!op.forward_script.empty()) {
+      run_script(op.forward_script, t_.forward_slots[static_cast<std::size_t>(i)], list,
+                 [&](int) { list.alloc(made); });
+    } else if (op.forward_scratch.count() > 0) {
       list.alloc(t_.scratch[static_cast<std::size_t>(i)]);
       list.free(t_.scratch[static_cast<std::size_t>(i)]);
     }
     for (std::uint16_t b : brief) list.free(b);
     release_inputs(i, op, list);
     // A tensor that nobody reads inside the layer and that is not its output.
-    if (op.last_reader < 0 && i != t_.layer.output && !stays(i)) list.free(t_.tensor_of[static_cast<std::size_t>(i)]);
+    if (op.last_reader < 0 && i != t_.layer.output && !stays(i)) list.free(made);
+  }
+
+  // Whose memory a tensor lies in.
+  int owner(int n) const {
+    const LivenessOperation& op = t_.layer.operations[static_cast<std::size_t>(n)];
+    return op.view ? owner(op.inputs.front()) : n;
   }
 
   void release_inputs(int i, const LivenessOperation& op, EventList& list) const {
     std::vector<int> seen;
-    for (int n : op.inputs) {
+    for (int input : op.inputs) {
+      const int n = owner(input);
       if (std::find(seen.begin(), seen.end(), n) != seen.end()) continue;
       seen.push_back(n);
       if (t_.layer.operations[static_cast<std::size_t>(n)].last_reader != i || stays(n)) continue;

@@ -69,9 +69,17 @@ LayerTensors make_layer_tensors(const Liveness& layer, const StoragePolicy& poli
                                         : number.add({"", o.module, MemoryRole::transient, o.output, o.exchanged}));
     t.gradient_of.push_back(i == 0        ? kInputGradient
                             : i == output ? kOutputGradient
-                                          : extra("gradient", MemoryRole::gradient, o.output));
-    t.contribution.push_back(extra("gradient", MemoryRole::gradient, o.output));
-    t.sum.push_back(extra("gradient_sum", MemoryRole::gradient, o.output));
+                                          : extra("gradient", MemoryRole::gradient, o.gradient));
+    t.contribution.push_back(extra("gradient", MemoryRole::gradient, o.gradient));
+    t.sum.push_back(extra("gradient_sum", MemoryRole::gradient, o.gradient));
+    const auto slots = [&](const ScratchScript& script, const char* name) {
+      std::vector<std::uint16_t> numbers;
+      for (const ScratchStep& s : script.steps())
+        if (s.kind == ScratchStep::Kind::make) numbers.push_back(extra(name, MemoryRole::workspace, s.bytes));
+      return numbers;
+    };
+    t.forward_slots.push_back(slots(o.forward_script, "workspace"));
+    t.backward_slots.push_back(slots(o.backward_script, "gradient_workspace"));
     t.scratch.push_back(extra("workspace", MemoryRole::workspace, o.forward_scratch));
     t.gradient_scratch.push_back(extra("gradient_workspace", MemoryRole::workspace, o.gradient_scratch));
     t.weight_gradient.push_back(extra("weight_grad", MemoryRole::weight_gradient, o.weight_gradient));

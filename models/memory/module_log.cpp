@@ -74,7 +74,9 @@ class ChainLog {
       replay(links_[i], links_[i].events.forward.events, i == 0, false);
       handed = links_[i].ids[kLayerOutput];
     }
-    const MemoryId output = handed;
+    // The caller's variable holds the output until the next pass has made the next one.
+    if (!first) log_.free(output_);
+    output_ = handed;
     for (std::size_t i = links_.size(); i-- > 0;) {
       Link& l = links_[i];
       const bool last = i + 1 == links_.size();
@@ -87,13 +89,12 @@ class ChainLog {
       if (last && g == kOutputGradient) handed = alloc(l.events.tensors[kOutputGradient].bytes);
       if (i == 0 && g >= 0) log_.free(handed);
     }
-    log_.free(output);
   }
 
   const ModuleChain& chain_;
   std::vector<Link> links_;
   RequestLog log_;
-  MemoryId input_ = 0;
+  MemoryId input_ = 0, output_ = 0;
 };
 
 }  // namespace

@@ -19,10 +19,12 @@ StateBytes state_bytes(const StateShape& s, const OptimizerConfig& o) {
   b.weights = (o.zero >= 3 ? shard : all) * o.parameter_bytes;
   b.gradients = (o.zero >= 2 ? shard : all) * o.gradient_bytes;
   if (o.zero >= 3) b.weights += 2 * layer * o.parameter_bytes, b.gradients += layer * o.gradient_bytes;
+  const Bytes buffers = 2 * (s.largest_chunk.dense + s.largest_chunk.experts) * o.gradient_bytes;
   if (o.gradient_shards == "cpu") {
-    const std::int64_t chunk = s.largest_chunk.dense + s.largest_chunk.experts;
-    b.gradients = 2 * chunk * o.gradient_bytes;
+    b.gradients = buffers;
     b.host_gradients = shard * o.gradient_bytes;
+  } else if (s.by_chunk) {
+    b.gradients += buffers;
   }
   const Bytes states = o.name == "none" ? Bytes(0) : (o.zero >= 1 ? shard : all) * o.state_bytes;
   (o.states == "cpu" ? b.host_optimizer : b.optimizer) = states;

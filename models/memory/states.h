@@ -21,6 +21,7 @@ struct StateShape {
   ParameterCount largest_chunk;  // for chunk-sized gradient buffers
   ParameterCount largest_layer;  // zero 3 gathers two layers at a time
   std::int64_t dense_shards = 1, expert_shards = 1;
+  bool by_chunk = false;  // zero 2 with several chunks: two chunk-sized buffers beside the shards
 };
 
 StateBytes state_bytes(const StateShape& shape, const OptimizerConfig& optimizer);

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "models/transformer/context_parallel.h"
+#include "models/transformer/kda_scratch.h"
 #include "models/transformer/parts.h"
 
 namespace k3sim {
@@ -144,9 +145,16 @@ Node chunked_core(LayerContext& ctx, const AttentionSpec& a, const CoreInputs& i
   op.forward_scratch = Bytes(t * heads * d * kForwardScratchPerDim);
   // The gradients of q, k, v and g appear after the peak, from the scratch's own FP32 tensors.
   op.gradient_scratch = Bytes(t * heads * d * (kBackwardScratchPerDim - 8));
+  op.forward_script = kda_forward_script(t * heads, d);
+  op.backward_script = kda_backward_script(t * heads, d);
   const Node core = ctx.graph.add(std::move(op));
-  ctx.graph.keep(in.q, core, "kda.q_conv");
-  ctx.graph.keep(in.k, core, "kda.k_conv");
+  if (ctx.eager()) {  // chunk_kda keeps what it normalised; the convolutions' outputs go
+    ctx.graph.keep_extra(core, "kda.q_normed", ctx.graph.bytes(in.q));
+    ctx.graph.keep_extra(core, "kda.k_normed", ctx.graph.bytes(in.k));
+  } else {
+    ctx.graph.keep(in.q, core, "kda.q_conv");
+    ctx.graph.keep(in.k, core, "kda.k_conv");
+  }
   ctx.graph.keep(in.v, core, "kda.v_conv");
   ctx.graph.keep(in.decay, core, "kda.decay");
   ctx.graph.keep_extra(core, "kda.inverse_norms", Bytes(8 * t * heads), Dtype::fp32);

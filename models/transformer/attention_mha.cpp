@@ -141,6 +141,9 @@ Node softmax_core(LayerContext& ctx, const AttentionSpec& a, const std::vector<N
   }
   // FP32 accumulator of the query gradient and the row sums of output x output gradient.
   op.gradient_scratch = tensor_bytes(ctx.tokens(), heads * (a.qk_dim + 1), 4);
+  // The workspace is asked for when the gradients are there (PyTorch ATen/native/cudnn/MHA.cpp).
+  for (std::size_t i = 0; i < qkv.size(); ++i) op.backward_script.result(static_cast<int>(i));
+  op.backward_script.make(op.gradient_scratch);
   const Node core = ctx.graph.add(std::move(op));
   ctx.graph.keep(core, core, "attn.out");
   ctx.graph.keep_extra(core, "attn.lse", tensor_bytes(ctx.tokens(), heads, 4), Dtype::fp32);

@@ -160,7 +160,8 @@ Node mla_block(LayerContext& ctx, const AttentionSpec& a, Node normed) {
   const Node value = pointwise(ctx, {.name = "mla_value_view",
                                      .module = Module::mla_up_proj,
                                      .inputs = {expanded},
-                                     .output = tensor_bytes(rows, s.value)});
+                                     .output = tensor_bytes(rows, s.value),
+                                     .view = ctx.eager()});
   const Node key = gather_expanded(ctx, assemble_key(ctx, a, s, {expanded}), s.key, s.key + s.value);
   const Node core = softmax_core(ctx, a, {q, key, value}, ctx.tokens() * ctx.split.cp);
   ctx.graph.keep(q, core, "attn.q");

@@ -59,6 +59,7 @@ Node gated(LayerContext& ctx, const AttentionOutput& o, std::int64_t width) {
     ctx.graph.keep(sigmoid, sigmoid, "attn.gate");
     product.name = "gate_mul";
     product.inputs[1] = sigmoid;
+    product.product = true;
     product.backward = 12;
     product.backward_launches = 2;
   }

@@ -83,8 +83,13 @@ Node cross_entropy(LayerContext& ctx, Node logits) {
   const std::int64_t copies = ctx.split.torch_loss ? (ctx.split.tp > 1 ? 3 : 2) : 1;
   op.forward_scratch = Bytes(4 * elements * (ctx.split.torch_loss && ctx.split.tp > 1 ? 3 : 1));
   if (ctx.split.fusion < 2) op.gradient_scratch = Bytes(4 * elements * copies);
+  const bool compiled = ctx.split.compiled_loss;
+  if (compiled) op.forward_scratch = op.gradient_scratch = Bytes(0);
   const Node self = ctx.graph.add(std::move(op));
-  ctx.graph.keep_extra(self, "head.probabilities", Bytes(4 * elements), Dtype::fp32);
+  if (compiled)
+    ctx.graph.keep(logits, self, "head.logits");
+  else
+    ctx.graph.keep_extra(self, "head.probabilities", Bytes(4 * elements), Dtype::fp32);
   return self;
 }
 

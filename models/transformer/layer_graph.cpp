@@ -112,6 +112,14 @@ LayerProgram LayerGraph::finish(Node output, const FinishOptions& options) const
   return program;
 }
 
+// Views read the tensor as long as somebody reads them.
+Node LayerGraph::last_reader(Node n) const {
+  Node last = -1;
+  for (Node c : operations_[static_cast<std::size_t>(n)].consumers)
+    last = std::max(last, operation(c).view ? std::max(c, last_reader(c)) : c);
+  return last;
+}
+
 Liveness LayerGraph::liveness(Node output) const {
   Liveness l;
   l.output = output;
@@ -119,8 +127,12 @@ Liveness LayerGraph::liveness(Node output) const {
     LivenessOperation o;
     o.module = entry.op.module;
     o.inputs = entry.op.inputs;
-    o.last_reader = entry.consumers.empty() ? -1 : entry.consumers.back();
-    o.output = entry.op.output;
+    o.last_reader = last_reader(static_cast<Node>(l.operations.size()));
+    o.gradient = entry.op.output;
+    if (!entry.op.view) o.output = entry.op.output;
+    o.view = entry.op.view;
+    o.forward_script = entry.op.forward_script;
+    o.backward_script = entry.op.backward_script;
     o.forward_scratch = entry.op.forward_scratch;
     o.gradient_scratch = entry.op.gradient_scratch;
     o.weight_gradient = entry.op.weight_gradient;
@@ -216,12 +228,12 @@ Bytes LayerGraph::forward_peak() const {
     for (const Kept& k : kept_) {
       if (k.producer == static_cast<Node>(i)) live += k.tensor.bytes;
     }
-    if (!entry.kept) live += entry.op.output;
+    if (!entry.kept && !entry.op.view) live += entry.op.output;
     peak = std::max(peak, live + entry.op.forward_scratch);
     for (Node n : entry.op.inputs) {
       const Entry& producer = operations_[static_cast<std::size_t>(n)];
       const bool last_use = producer.consumers.back() == static_cast<Node>(i);
-      if (last_use && n > 0 && !producer.kept) live -= producer.op.output;
+      if (last_use && n > 0 && !producer.kept && !producer.op.view) live -= producer.op.output;
     }
   }
   return peak;
@@ -240,6 +252,7 @@ Bytes LayerGraph::backward_peak(Node output, const FinishOptions& options) const
     for (Node n : entry.op.inputs) {
       const auto p = static_cast<std::size_t>(n);
       const Bytes size = operations_[p].op.output;
+      if (has_gradient[p] && entry.op.view) continue;  // joined into the gradient that the first view's backward made
       if (has_gradient[p] && charged[p].count() > 0) {
         temporary += size;  // summed into the gradient that another consumer made
         continue;

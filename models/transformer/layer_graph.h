@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/transformer/program.h"
+#include "models/transformer/scratch_script.h"
 
 namespace k3sim {
 
@@ -41,6 +42,9 @@ struct Operation {
   std::vector<Step> backward;       // input-gradient steps first, then weight-gradient steps
   std::vector<Node> forward_order;  // operations that must have run before, without a data edge
   std::vector<Node> backward_order;
+  // Order of its memory requests; empty: output, then scratch (forward), scratch, then gradients (backward).
+  ScratchScript forward_script, backward_script;
+  bool view = false;             // its output lies in its input's memory; only its gradient is a tensor of its own
   bool shares_gradient = false;  // an addition: every input receives the output gradient itself, without a copy
   bool output_stays = false;     // recompute policies keep its output: replaying starts and ends inside the module
   bool gradient_fan_in = true;   // false: gradients of several consumers are summed inside their own kernels
@@ -90,6 +94,7 @@ class LayerGraph {
   Bytes forward_peak() const;
   Bytes backward_peak(Node output, const FinishOptions& options) const;
   Liveness liveness(Node output) const;
+  Node last_reader(Node n) const;
 
   std::vector<Entry> operations_;
   std::vector<Kept> kept_;

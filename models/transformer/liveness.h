@@ -7,14 +7,18 @@
 #include <vector>
 
 #include "models/transformer/program.h"
+#include "models/transformer/scratch_script.h"
 
 namespace k3sim {
 
 struct LivenessOperation {
   Module module = Module::norm;
   std::vector<int> inputs;
-  int last_reader = -1;  // last operation that reads the tensor in forward; -1: nobody inside the layer
-  Bytes output{0}, forward_scratch{0}, gradient_scratch{0}, weight_gradient{0};
+  int last_reader = -1;  // last operation that reads the tensor, or a view of it, in forward; -1: nobody in the layer
+  Bytes output{0}, gradient{0};  // the tensor that it makes (a view: none) and its gradient
+  Bytes forward_scratch{0}, gradient_scratch{0}, weight_gradient{0};
+  ScratchScript forward_script, backward_script;  // order of its requests; empty: the usual one
+  bool view = false;                              // of its first input
   bool shares_gradient = false;      // its inputs receive the output gradient itself
   bool has_weight_gradient = false;  // a split backward keeps its kept input and output gradient for later
   bool exchanged = false;            // moved by the expert dispatcher: the rows change from micro-batch to micro-batch

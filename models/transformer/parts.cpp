@@ -58,6 +58,9 @@ Node pointwise(LayerContext& ctx, const Pointwise& p) {
   op.module = p.module;
   op.inputs = p.inputs;
   op.output = p.output;
+  op.view = p.view;
+  if (p.product)
+    for (int i = static_cast<int>(p.inputs.size()); i-- > 0;) op.backward_script.result(i);
   if (p.forward > 0) op.forward = {compute_step(pointwise_kernel(p, Pass::forward), p.lane)};
   if (p.backward > 0) op.backward = {compute_step(pointwise_kernel(p, Pass::input_grad), p.lane)};
   return ctx.graph.add(std::move(op));
@@ -77,7 +80,7 @@ Node linear(LayerContext& ctx, const Linear& l) {
   op.forward.push_back(compute_step(product(l, Pass::forward, dtype), l.lane));
   // A GEMM epilogue adds the bias unless the stack is eager.
   if (l.bias && ctx.eager()) op.forward.push_back(bias_step(l, Pass::forward));
-  if (l.regather && split.tp > 1 && split.sequence_parallel) {
+  if (l.regather && split.tp > 1 && split.sequence_parallel && !split.keeps_gathered) {
     Step again = tp_step("tp_regather", CommKind::all_gather, tensor_bytes(l.m, l.k));
     again.detached = true;
     op.backward.push_back(again);
@@ -92,7 +95,7 @@ Node linear(LayerContext& ctx, const Linear& l) {
     if (ctx.accumulate) op.backward.push_back(accumulate_step(op.weight_gradient, l.lane));
   }
   const Node self = ctx.graph.add(std::move(op));
-  const Node kept = l.kept_input >= 0 ? l.kept_input : l.input;
+  const Node kept = l.kept_input >= 0 && !split.keeps_gathered ? l.kept_input : l.input;
   const double ratio = is_fp8(dtype) ? 0.5 : 1.0;
   ctx.graph.keep(kept, self, l.kept, is_fp8(dtype) ? dtype : Dtype::bf16, ratio);
   return self;

@@ -40,6 +40,8 @@ struct Pointwise {
   double forward = 0, backward = 0;
   int forward_launches = 1, backward_launches = 1;
   Lane lane = Lane::compute;
+  bool view = false;     // no kernel and no memory of its own (Operation::view)
+  bool product = false;  // PyTorch's product of two tensors: the second factor's gradient is made first
 };
 Node pointwise(LayerContext& ctx, const Pointwise& p);
 

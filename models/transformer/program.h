@@ -121,6 +121,8 @@ struct SplitConfig {
   bool flash_attention = true;  // false: scores materialised (Megatron 2021/22 style)
   bool dropout = false;         // attention/hidden dropout masks and kernels (GPT-era stacks)
   bool torch_loss = false;      // cross-entropy of plain PyTorch (loss_parallel under tp): more FP32 copies of logits
+  bool compiled_loss = false;   // cross-entropy compiled into one pass each way: only the logits are kept
+  bool keeps_gathered = false;  // linear layers keep their input as gathered over tp instead of gathering it again
   std::string dispatcher = "alltoall";  // alltoall | allgather | deepep | moonep ...
   std::string cp_method = "auto";       // context_parallel.h says what it means for each kind of attention
   bool cp_contiguous = false;           // slices in sequence order (KDA needs them) instead of zigzag

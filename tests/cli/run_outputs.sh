@@ -7,7 +7,7 @@ dir=$(mktemp -d) || fail "mktemp"
 trap 'rm -rf "$dir"' EXIT
 
 for n in 1 2; do "$k3sim" run k3_2048_h800 --out "$dir/$n" >/dev/null 2>&1 || fail "run $n"; done
-for f in summary.json ranks.csv breakdown.csv memory.csv trace.json.gz report.html; do
+for f in summary.json ranks.csv breakdown.csv memory.csv memory_peak.csv memory_curve.csv trace.json.gz report.html; do
   [ -s "$dir/1/$f" ] || fail "$f is missing"
 done
 diff -r "$dir/1" "$dir/2" || fail "two runs differ"
@@ -38,10 +38,20 @@ ranks = list(csv.DictReader(open(folder + "/ranks.csv", newline="")))
 for row in ranks:
     parts = sum(float(v) for k, v in row.items() if k.endswith("_s") and k != "step_s")
     assert abs(parts - summary["step_time_s"]) < 1e-6 * parts, row
-for name in ("ranks.csv", "breakdown.csv", "memory.csv"):
+for name in ("ranks.csv", "breakdown.csv", "memory.csv", "memory_peak.csv", "memory_curve.csv"):
     header = open(folder + "/" + name, newline="").readline().strip().split(",")
     words = [r["column"] for r in csv.DictReader(open(folder + "/data_dictionary.csv", newline="")) if r["file"] == name]
     assert words == header, name
+peak = list(csv.DictReader(open(folder + "/memory_peak.csv", newline="")))
+assert {r["moment"] for r in peak} == {"peak", "outside"}, peak
+memory = list(csv.DictReader(open(folder + "/memory.csv", newline="")))
+outside = sum(int(r["bytes"]) for r in peak if r["moment"] == "outside")
+assert {int(r["bytes"]) for r in memory if r["category"] == "outside_allocator"} == {outside}
+curve = list(csv.DictReader(open(folder + "/memory_curve.csv", newline="")))
+own = ("allocated_bytes", "reserved_bytes")
+for row in curve:
+    assert sum(int(v) for k, v in row.items() if k.endswith("_bytes") and k not in own) == int(row[own[0]]), row
+    assert int(row[own[0]]) <= int(row[own[1]]), row
 events = json.load(gzip.open(folder + "/trace.json.gz"))["traceEvents"]
 busy, starts, finishes, counters = {}, {}, {}, {}
 for e in events:

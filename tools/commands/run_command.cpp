@@ -1,7 +1,9 @@
 // k3sim run: predicts one training step of a scenario. Source: product-spec sections 2 and 4.
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 #include "models/build/machine_loader.h"
@@ -68,20 +70,37 @@ std::string command_line(const Options& o) {
   return out;
 }
 
-void write_outputs(const Options& o, const Scenario& scenario, const StepPrediction& p) {
+void write_outputs(const Options& o, const Scenario& scenario, const StepPrediction& p, const MemoryView& fullest) {
   OutputFolder out(o.out);
   const CsvTable ranks = ranks_table(p), breakdown = breakdown_table(p), memory = memory_table(p);
+  const CsvTable peak = memory_peak_table(fullest), curve = memory_curve_table(fullest);
   out.add("summary.json", summary_json(scenario, p));
   out.add("ranks.csv", ranks.text());
   out.add("breakdown.csv", breakdown.text());
   out.add("memory.csv", memory.text());
-  out.add("data_dictionary.csv",
-          data_dictionary_csv({{"ranks.csv", &ranks}, {"breakdown.csv", &breakdown}, {"memory.csv", &memory}}));
+  out.add("memory_peak.csv", peak.text());
+  out.add("memory_curve.csv", curve.text());
+  out.add("data_dictionary.csv", data_dictionary_csv({{"ranks.csv", &ranks},
+                                                      {"breakdown.csv", &breakdown},
+                                                      {"memory.csv", &memory},
+                                                      {"memory_peak.csv", &peak},
+                                                      {"memory_curve.csv", &curve}}));
   add_trace(out, p, o.trace_ranks);
-  const std::string data = run_report({scenario, p, command_line(o), {}}).data();
+  const std::string data = run_report({scenario, p, command_line(o), {}, &fullest}).data();
   out.add("report_data.json.gz", gzip(data));
   out.add("report.html", HtmlPage::html_of(data));
   out.commit();
+}
+
+MemoryView memory_view(const Scenario& scenario, const StepPrediction& p, const Machine& machine) {
+  std::optional<StepPlan> again;
+  if (!p.plan) again = make_step_plan(scenario, machine);
+  const StepPlan& plan = p.plan ? *p.plan : *again;
+  return {rank_memory_report(plan, machine, p.summary.worst_memory_rank), outside_parts(plan, machine)};
+}
+
+bool retried(const StepPrediction& p) {
+  return std::any_of(p.memory.begin(), p.memory.end(), [](const RankMemory& m) { return m.retries > 0; });
 }
 
 int predict(const Options& o, CommandContext& context) {
@@ -91,11 +110,15 @@ int predict(const Options& o, CommandContext& context) {
   if (scenario.parallel.dp == 0)
     scenario.parallel.dp =
         scenario.cluster.gpus() / (scenario.parallel.tp * scenario.parallel.pp * scenario.parallel.cp);
-  if (!o.out.empty()) write_outputs(o, scenario, p);
+  // The request log of the fullest rank costs more than the rest of a small step: only where it is shown.
+  std::optional<MemoryView> fullest;
+  if (!o.out.empty() || (!context.json && (p.summary.short_by > Bytes(0) || retried(p))))
+    fullest = memory_view(scenario, p, machine);
+  if (!o.out.empty()) write_outputs(o, scenario, p, *fullest);
   if (context.json)
     context.out << summary_json(scenario, p);
   else
-    context.out << text_summary(scenario, p, context.colour());
+    context.out << text_summary(scenario, p, context.colour()) << (fullest ? memory_log_text(*fullest) : "");
   if (!o.out.empty()) context.err << "report: " << o.out << "/report.html\n";
   return o.require_fit && !p.summary.fits ? 1 : 0;
 }

@@ -150,7 +150,7 @@ HtmlPage run_report(const RunReportInput& in) {
   add_waterfall(page, p);
   page.section("timeline", "Pipeline timeline", timeline_json(p, views));
   page.section("kernels", "Inside one action", kernels_json(p, views));
-  page.section("memory", "Memory", memory_curves_json(p, views));
+  page.section("memory", "Memory", memory_curves_json(p, views, in.memory));
   page.table("Network", network_table(p));
   page.table("What the time rests on", cost_table(p));
   add_sensitivity(page, in);

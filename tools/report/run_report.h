@@ -8,6 +8,7 @@
 
 #include "models/build/step.h"
 #include "tools/report/html_page.h"
+#include "tools/report/memory_tables.h"
 
 namespace k3sim {
 
@@ -23,6 +24,7 @@ struct RunReportInput {
   const StepPrediction& prediction;         // with keep_graph
   std::string command;                      // as typed
   std::vector<SensitivityRow> sensitivity;  // may be empty
+  const MemoryView* memory = nullptr;       // of the fullest rank; may be missing
 };
 
 HtmlPage run_report(const RunReportInput& input);

@@ -189,15 +189,16 @@ std::string rank_memory_json(const StepPrediction& p, const RankView& view, int 
 
 }  // namespace
 
-std::string memory_curves_json(const StepPrediction& p, const std::vector<RankView>& views) {
+std::string memory_curves_json(const StepPrediction& p, const std::vector<RankView>& views, const MemoryView* fullest) {
   std::string parts, ranks;
   for (const MemoryPart& part : memory_parts(p.memory.front()))
     parts += fmt::format("{}{{\"key\":{},\"what\":{},\"host\":{}}}", parts.empty() ? "" : ",", json_quoted(part.key),
                          json_quoted(part.what), part.host);
   for (std::size_t r = 0; r < views.size(); ++r)
     ranks += (r == 0 ? "" : ",\n") + rank_memory_json(p, views[r], static_cast<int>(r));
-  return fmt::format("{{\"capacity\":{:.6g},\"worst\":{},\"parts\":[{}],\"ranks\":[{}]}}",
-                     p.summary.capacity.gibibytes(), p.summary.worst_memory_rank, parts, ranks);
+  const std::string log = fullest == nullptr ? "" : ",\"log\":" + memory_log_json(*fullest);
+  return fmt::format("{{\"capacity\":{:.6g},\"worst\":{},\"parts\":[{}],\"ranks\":[{}]{}}}",
+                     p.summary.capacity.gibibytes(), p.summary.worst_memory_rank, parts, ranks, log);
 }
 
 namespace {

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "tools/report/memory_tables.h"
 #include "tools/report/step_view.h"
 
 namespace k3sim {
 
 std::string timeline_json(const StepPrediction& prediction, const std::vector<RankView>& views);
-std::string memory_curves_json(const StepPrediction& prediction, const std::vector<RankView>& views);
+// With `fullest`: its request log under "log" (memory_tables.h).
+std::string memory_curves_json(const StepPrediction& prediction, const std::vector<RankView>& views,
+                               const MemoryView* fullest = nullptr);
 std::string kernels_json(const StepPrediction& prediction, const std::vector<RankView>& views);
 
 }  // namespace k3sim

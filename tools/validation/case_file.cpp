@@ -109,6 +109,7 @@ Case read_case(const YamlNode& n) {
   get(n, "family", c.family);
   get(n, "tier", c.tier);
   get_text(n, "task", c.task);
+  get_text(n, "date", c.date);
   get_text(n, "precision", c.precision);
   get_text(n, "recompute", c.recompute);
   get_text(n, "flops_convention", c.flops_convention);

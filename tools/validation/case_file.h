@@ -34,7 +34,7 @@ struct CaseMeasured {
 };
 
 struct Case {
-  std::string id, group, family, tier, task, precision, recompute, flops_convention;
+  std::string id, group, family, tier, task, date, precision, recompute, flops_convention;
   std::string gpu, internode, intranode;
   int gpus = 0, gpus_per_node = 8;
   CaseModel model;

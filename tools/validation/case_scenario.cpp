@@ -137,6 +137,8 @@ class Mapper {
     // Layer counts two below a multiple of the chunks: embedding and head take the place of a layer each.
     if (layers % (k.pp * k.vpp) != 0 || has(c_.model.note, "first and last stage hold one layer fewer"))
       lighter_ends(layers);
+    if (c_.framework.rfind("nanotron", 0) == 0 && k.pp > 1 && k.vpp == 1)
+      k.stage_layers = nanotron_stage_layers(c_.model, k.pp);
     if (k.pp * k.vpp > layers && k.stage_layers.empty())
       return refuse(fmt::format("{} model chunks but {} layers", k.pp * k.vpp, layers));
   }

@@ -24,6 +24,8 @@ CaseScenario case_scenario(const Case& c);
 ModelSpec case_model(const Case& c);
 std::string gpu_profile_name(const std::string& printed);  // "" when there is no profile
 std::string software_profile_name(const Case& c);
+// Layers per stage as nanotron cuts them; embedding first, head last.
+std::vector<int> nanotron_stage_layers(const CaseModel& model, int stages);
 // Payload per GPU and direction from texts such as "8x400Gb/s NDR InfiniBand per node"; nullopt: single node, unknown.
 std::optional<Bandwidth> network_per_gpu(const Case& c);
 

@@ -1,8 +1,11 @@
 // Request log of a rank's step: conservation, agreement with the counting walk, and what changing shapes cost.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "models/build/machine_loader.h"
 #include "models/build/memory_log.h"
+#include "models/build/memory_log_states.h"
 #include "models/build/stage_memory.h"
 #include "models/config/model_loader.h"
 
@@ -114,4 +117,63 @@ TEST_CASE("A report names the peak, who is alive there, where memory runs out an
   const MemoryReport short_of = memory_report(plan, machine, 0, options);
   REQUIRE(short_of.out_of_memory);
   CHECK(!short_of.at_failure.empty());
+}
+
+TEST_CASE("A step that would reserve too much but not allocate it fits by giving unused segments back") {
+  Scenario s = k3_scenario("alltoall");  // changing shapes fragment
+  const Machine machine = load_machine(s);
+  const MemoryOptions quick{.request_limit = 20'000};
+  const auto fullest = [&](const std::vector<RankMemory>& ranks) {
+    return *std::max_element(ranks.begin(), ranks.end(),
+                             [](const RankMemory& a, const RankMemory& b) { return a.allocated < b.allocated; });
+  };
+  s.cluster.memory_override = Bytes::gib(1000);
+  const StepPlan roomy = make_step_plan(s, machine);
+  const RankMemory loose = fullest(memory_per_rank(roomy, machine, quick));
+  CHECK(loose.retries == 0);
+  REQUIRE(loose.reserved > loose.allocated);
+  // Half of what fragmentation takes is not there.
+  const Bytes needed = loose.allocated + loose.outside, all = loose.reserved + loose.outside;
+  s.cluster.memory_override = Bytes((needed.count() + all.count()) / 2);
+  const RankMemory squeezed = fullest(memory_per_rank(make_step_plan(s, machine), machine, quick));
+  CHECK(squeezed.allocated == loose.allocated);
+  CHECK(squeezed.retries > 0);
+  CHECK(squeezed.short_by == Bytes(0));
+  CHECK(squeezed.reserved + squeezed.outside <= *s.cluster.memory_override);
+  // Less than what is allocated never fits.
+  s.cluster.memory_override = needed - Bytes::gib(1);
+  CHECK(fullest(memory_per_rank(make_step_plan(s, machine), machine, quick)).short_by > Bytes(0));
+}
+
+TEST_CASE("Gradients sharded chunk by chunk keep two chunks' sums instead of all of them") {
+  Scenario s = small_scenario();
+  s.parallel.vpp = 4;
+  s.schedule.name = "interleaved";
+  const Machine machine = load_machine(s);
+  Bytes gradients[3];
+  for (int zero : {1, 2}) {
+    s.optimizer.zero = zero;
+    const StepPlan plan = make_step_plan(s, machine);
+    gradients[zero] = memory_per_rank(plan, machine, {.emulated_ranks = 0})[1].states.gradients;
+    CHECK(gradients[zero] == state_bytes(state_shape(plan, 1), s.optimizer).gradients);
+  }
+  // Rank 1 has four equal chunks: half of the sums stay, and the shard of a data-parallel rank.
+  CHECK(gradients[2].as_double() ==
+        doctest::Approx(gradients[1].as_double() * (0.5 + 1.0 / 4)).epsilon(0.001));
+}
+
+TEST_CASE("What lies outside the allocator is the sum of its items") {
+  for (const char* dispatcher : {"moonep", "alltoall"}) {
+    const Scenario s = k3_scenario(dispatcher);
+    const Machine machine = load_machine(s);
+    const StepPlan plan = make_step_plan(s, machine);
+    Bytes sum;
+    bool symmetric = false;
+    for (const OutsidePart& part : outside_parts(plan, machine)) {
+      sum += part.bytes;
+      symmetric = symmetric || part.what.find("symmetric") != std::string::npos;
+    }
+    CHECK(sum == outside_allocator(plan, machine));
+    CHECK(symmetric == (std::string(dispatcher) == "moonep"));
+  }
 }

@@ -1,6 +1,8 @@
 // Rules that turn published settings into scenarios, and measured rates into step times.
 #include <doctest/doctest.h>
 
+#include <numeric>
+
 #include "tools/validation/case_scenario.h"
 #include "tools/validation/case_target.h"
 
@@ -116,4 +118,25 @@ TEST_CASE("cases: MFU is undone with the rule of its source") {
   CHECK(step_target(c)->step_time_s == doctest::Approx(60e9 * tokens / 64 / 500e12));
   c.nearest_convention = "causal";
   CHECK(step_target(c)->step_time_s == doctest::Approx(50e9 * tokens / 64 / 500e12));
+}
+
+TEST_CASE("cases: nanotron's stages hold the blocks that its cost rule gives them") {
+  CaseModel m = llama_case().model;
+  m.layers = 16, m.hidden = 2048, m.ffn = 8192, m.heads = 32, m.head_dim = 64, m.vocab = 131072;
+  // The head costs four layers; ten layers are exactly half of the whole, and a stage is full only beyond its share.
+  CHECK(nanotron_stage_layers(m, 2) == std::vector<int>{11, 5});
+  m.layers = 80, m.hidden = 8192, m.ffn = 28672, m.heads = 64, m.head_dim = 128;
+  const std::vector<int> cut = nanotron_stage_layers(m, 16);
+  CHECK(cut.front() == 6);
+  CHECK(cut.back() == 3);
+  CHECK(std::accumulate(cut.begin(), cut.end(), 0) == 80);
+}
+
+TEST_CASE("cases: torchtitan's tables since spring 2025 come from a stack with a compiled loss") {
+  Case c = llama_case();
+  c.framework = "torchtitan";
+  c.date = "2024-12";
+  CHECK(software_profile_name(c) == "torchtitan");
+  c.date = "2025-06";
+  CHECK(software_profile_name(c) == "torchtitan_2025");
 }
