@@ -2,7 +2,7 @@
 //
 //   zero 0   all-reduce of gradients; every rank updates everything
 //   zero 1   reduce-scatter of gradients, update of the own shard, all-gather of parameters
-//   zero 2   as 1, gradients kept sharded (reduced after every micro-batch, with several chunks per rank after every run)
+//   zero 2   as 1, gradients kept sharded: reduced after every micro-batch; several chunks per rank: after every run
 //   zero 3   parameters gathered per layer before forward (and backward), gradients reduce-scattered per layer
 //   zero 1 by whole tensors (software owner_updates): every tensor is reduced to its owner and broadcast from it, one
 //            call each over all ranks of the group; NCCL does both in rings only, so each pays the latency of the ring

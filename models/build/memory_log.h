@@ -40,7 +40,7 @@ struct MemoryReport {
   MemoryTimeline timeline;        // curve and breakdown by category
   std::vector<LivePart> at_peak;  // largest first
   std::size_t requests = 0;
-  int retries = 0;  // times the allocator gave unused segments back to satisfy a request
+  int retries = 0;                           // times the allocator gave unused segments back to satisfy a request
   std::optional<std::string> out_of_memory;  // where the first request did not fit: action, tensor, numbers
   std::vector<LivePart> at_failure;
   std::vector<std::string> knobs;  // what would save memory, largest effect first

@@ -2,10 +2,11 @@
 //
 //   zero 0, 1   gradients wait for the last micro-batch and are reduced in buckets
 //   zero 2, 3   every layer's gradients are reduced after every micro-batch
-//   by chunk    (pipeline ZeRO-2, or ZeRO-2 with several chunks per rank) two chunk-sized buffers take turns. When the schedule moves on to another chunk,
+//   by chunk    (pipeline ZeRO-2, or ZeRO-2 with several chunks per rank) two chunk-sized buffers take turns. When the
+//   schedule moves on to another chunk,
 //               the full buffer is reduce-scattered; a shard in CPU memory comes up, is added to and goes back (once
-//               over PCIe in each direction), while the other buffer fills; the chunk after that waits until the flush is
-//               through.
+//               over PCIe in each direction), while the other buffer fills; the chunk after that waits until the flush
+//               is through.
 // Source: k3-facts 2.3; Megatron-LM distributed optimizer (buckets); Rajbhandari et al. 2020.
 #pragma once
 

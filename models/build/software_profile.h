@@ -43,15 +43,15 @@ struct SoftwareProfile {
   bool step_gradient_copy = false;        // FP32 copies of the shard's gradients in the optimizer step (FP16 stacks)
   bool dense_embedding_gradient = false;  // the embedding's weight gradient is first a tensor of the table's size
   bool dummy_weight_gradients = false;    // placeholder gradients of every weight shape stay (TransformerEngine 2)
-  Bytes step_temporaries{0};  // per parameter of the shard during the optimizer step (unfused foreach Adam: 4)
-  bool torch_loss = false;    // PyTorch's cross-entropy: more FP32 copies of the logits (SplitConfig)
+  Bytes step_temporaries{0};       // per parameter of the shard during the optimizer step (unfused foreach Adam: 4)
+  bool torch_loss = false;         // PyTorch's cross-entropy: more FP32 copies of the logits (SplitConfig)
   bool compiled_loss = false;      // the loss is one compiled kernel each way and keeps the logits alone
   bool tp_keeps_gathered = false;  // autograd keeps gathered inputs of tensor-parallel products (DTensor); with
                                    // overlapped (asynchronous) tensor parallelism only the shards
   bool torch_pipelining = false;   // torch.distributed.pipelining: receive buffers for every micro-batch, made once
                                    // per direction; outputs of all micro-batches stay until the next step
-  bool ddp_buckets = false;   // DDP keeps buckets of all gradients in the parameters' type beside FP32 sums
-  Bytes reduce_bytes{4};      // per parameter in the reduce-scatter input of FSDP
+  bool ddp_buckets = false;        // DDP keeps buckets of all gradients in the parameters' type beside FP32 sums
+  Bytes reduce_bytes{4};           // per parameter in the reduce-scatter input of FSDP
 };
 
 SoftwareProfile load_software_profile(const std::string& path);

@@ -130,7 +130,7 @@ Bytes room_of(const StepPlan& plan, const Machine& machine) {
 }
 
 struct Emulated {
-  double overhead = 0;   // largest reserved over allocated - 1
+  double overhead = 0;    // largest reserved over allocated - 1
   bool squeezed = false;  // the fullest rank fits because unused segments are given back
 };
 
@@ -177,10 +177,15 @@ struct Communicator {
 std::vector<OutsidePart> outside_parts(const StepPlan& plan, const Machine& machine) {
   const ParallelConfig& p = plan.scenario.parallel;
   std::vector<OutsidePart> out{{"CUDA context and modules", machine.software.context_memory}};
-  const Communicator groups[] = {{"world", plan.scenario.cluster.gpus()}, {"tensor", p.tp}, {"context", p.cp},
-                                 {"expert", p.ep}, {"data", p.dp},        {"pipeline", p.pp}};
+  const Communicator groups[] = {{"world", plan.scenario.cluster.gpus()},
+                                 {"tensor", p.tp},
+                                 {"context", p.cp},
+                                 {"expert", p.ep},
+                                 {"data", p.dp},
+                                 {"pipeline", p.pp}};
   for (const Communicator& c : groups)
-    if (c.ranks > 1) out.push_back({fmt::format("NCCL communicator: {}", c.name), machine.software.communicator_memory});
+    if (c.ranks > 1)
+      out.push_back({fmt::format("NCCL communicator: {}", c.name), machine.software.communicator_memory});
   const MoeEffects& e = plan.layers->moe();
   // Buffers of static dispatchers are registered (symmetric) memory, made outside the caching allocator.
   if (e.present && !e.dynamic_shapes) {
@@ -199,8 +204,7 @@ Bytes outside_allocator(const StepPlan& plan, const Machine& machine) {
 
 MemoryReport rank_memory_report(const StepPlan& plan, const Machine& machine, int rank, const MemoryOptions& options) {
   MemoryReportOptions report;
-  report.walk.microbatch_limit =
-      microbatch_limit(plan, count(plan, machine, rank).events, options.request_limit);
+  report.walk.microbatch_limit = microbatch_limit(plan, count(plan, machine, rank).events, options.request_limit);
   report.available = std::max(Bytes::mib(1), room_of(plan, machine));
   return memory_report(plan, machine, rank, report);
 }

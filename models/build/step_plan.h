@@ -30,8 +30,9 @@ struct StepPlan {
 };
 
 // Gradients of one model chunk at a time fill one of two chunk-sized buffers and are reduced into their shards when the
-// schedule moves on to another chunk: pipeline ZeRO-2 with CPU shards (k3-facts 2.3), and ZeRO-2 with several chunks per
-// rank, whose backward passes come in runs (arXiv:2407.21783 section 3.3.2: gradients sharded, no second reduction).
+// schedule moves on to another chunk: pipeline ZeRO-2 with CPU shards (k3-facts 2.3), and ZeRO-2 with several chunks
+// per rank, whose backward passes come in runs (arXiv:2407.21783 section 3.3.2: gradients sharded, no second
+// reduction).
 inline bool reduces_by_chunk(const StepPlan& plan) {
   const OptimizerConfig& o = plan.scenario.optimizer;
   return o.gradient_shards == "cpu" || (o.zero == 2 && plan.scenario.parallel.vpp > 1);

@@ -40,6 +40,7 @@ class ChainLog {
     alloc(rest);
     input_ = alloc(input);
     for (int i = 0; i < chain_.passes; ++i) pass(i == 0);
+    if (chain_.passes > 0) log_.free(output_);
     return std::move(log_);
   }
 

@@ -36,8 +36,10 @@ Node eager_swiglu(LayerContext& ctx, const ActivationCall& call) {
   Node gate = call.input, up = call.up;
   if (up < 0) {
     ctx.graph.no_fan_in(call.input);
-    up = pointwise(ctx, {.name = "up_view", .module = call.module, .inputs = {call.input}, .output = out, .view = true});
-    gate = pointwise(ctx, {.name = "gate_view", .module = call.module, .inputs = {call.input}, .output = out, .view = true});
+    up =
+        pointwise(ctx, {.name = "up_view", .module = call.module, .inputs = {call.input}, .output = out, .view = true});
+    gate = pointwise(ctx,
+                     {.name = "gate_view", .module = call.module, .inputs = {call.input}, .output = out, .view = true});
   }
   const std::int64_t elements = call.rows * call.width;
   // Backward of views also joins the two halves' gradients (4 B per element of each).

@@ -35,19 +35,19 @@ ScratchScript kda_backward_script(std::int64_t token_heads, std::int64_t d) {
   constexpr int kQ = 0, kK = 1, kV = 2, kDecay = 3, kBeta = 4;
   const Sizes s = sizes_of(token_heads, d);
   ScratchScript b;
-  std::vector<int> rebuilt{b.make(s.full)};                          // cumulative gate
-  for (int i = 0; i < 4; ++i) rebuilt.push_back(b.make(s.half));     // w, u, decayed q and k
+  std::vector<int> rebuilt{b.make(s.full)};                       // cumulative gate
+  for (int i = 0; i < 4; ++i) rebuilt.push_back(b.make(s.half));  // w, u, decayed q and k
   rebuilt.push_back(b.make(s.states));
-  rebuilt.push_back(b.make(s.half));                                 // corrected values
-  rebuilt.push_back(b.make(s.matrix));                               // gradient of Aqk
+  rebuilt.push_back(b.make(s.half));    // corrected values
+  rebuilt.push_back(b.make(s.matrix));  // gradient of Aqk
   const int local_values = b.make(s.half);
-  rebuilt.push_back(b.make(s.states));                               // gradients of the chunk states
+  rebuilt.push_back(b.make(s.states));  // gradients of the chunk states
   const int values = b.make(s.half);
   b.drop(local_values);
   const int q = b.make(s.full), k = b.make(s.full);
   b.result(kV);
   const int decay = b.make(s.full);
-  rebuilt.push_back(b.make(s.matrix));                               // gradient of Akk
+  rebuilt.push_back(b.make(s.matrix));  // gradient of Akk
   b.drop(values);
   const int q_whole = b.make(s.full), k_whole = b.make(s.full), decay_whole = b.make(s.full);
   for (int slot : {q, k, decay}) b.drop(slot);

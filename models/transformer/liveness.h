@@ -19,9 +19,9 @@ struct LivenessOperation {
   Bytes forward_scratch{0}, gradient_scratch{0}, weight_gradient{0};
   ScratchScript forward_script, backward_script;  // order of its requests; empty: the usual one
   bool view = false;                              // of its first input
-  bool shares_gradient = false;      // its inputs receive the output gradient itself
-  bool has_weight_gradient = false;  // a split backward keeps its kept input and output gradient for later
-  bool exchanged = false;            // moved by the expert dispatcher: the rows change from micro-batch to micro-batch
+  bool shares_gradient = false;                   // its inputs receive the output gradient itself
+  bool has_weight_gradient = false;               // a split backward keeps its kept input and output gradient for later
+  bool exchanged = false;  // moved by the expert dispatcher: the rows change from micro-batch to micro-batch
 };
 
 // A tensor kept for the backward of `holder` (released when the holder has run backward).

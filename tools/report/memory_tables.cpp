@@ -102,7 +102,8 @@ std::string memory_log_json(const MemoryView& view) {
   }
   j["at_peak"] = parts_json(r.at_peak);
   j["outside"] = Json::array();
-  for (const OutsidePart& p : view.outside) j["outside"].push_back({p.what, std::round(p.bytes.gibibytes() * 1e4) / 1e4});
+  for (const OutsidePart& p : view.outside)
+    j["outside"].push_back({p.what, std::round(p.bytes.gibibytes() * 1e4) / 1e4});
   if (r.out_of_memory) j["out_of_memory"] = *r.out_of_memory;
   if (r.out_of_memory) j["at_failure"] = parts_json(r.at_failure);
   j["knobs"] = r.knobs;
@@ -119,7 +120,8 @@ std::string memory_log_text(const MemoryView& view) {
     out += fmt::format("\nlargest tensors at the peak of pipeline rank {} (allocator, {})\n", r.rank, r.peak_at);
     out += part_lines(r.at_peak, 5);
     if (r.retries > 0)
-      out += fmt::format("  fits because unused segments are given back: {} allocator retries in two steps\n", r.retries);
+      out +=
+          fmt::format("  fits because unused segments are given back: {} allocator retries in two steps\n", r.retries);
   }
   if (r.out_of_memory && !r.knobs.empty()) out += "what would save it\n";
   for (const std::string& k : r.knobs)

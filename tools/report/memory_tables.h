@@ -13,15 +13,15 @@
 namespace k3sim {
 
 struct MemoryView {
-  MemoryReport report;                // of the fullest rank
-  std::vector<OutsidePart> outside;   // beside the allocator
+  MemoryReport report;               // of the fullest rank
+  std::vector<OutsidePart> outside;  // beside the allocator
 };
 
 CsvTable memory_peak_table(const MemoryView& view);
 CsvTable memory_curve_table(const MemoryView& view);
 // {"rank", "requests", "retries", "peak_at", "categories", "curve": [[action, request, allocated, reserved, by
-// category ...]], "at_peak": [[what, category, GiB]], "outside": [[what, GiB]], "out_of_memory", "at_failure", "knobs"};
-// bytes in MiB where not said otherwise.
+// category ...]], "at_peak": [[what, category, GiB]], "outside": [[what, GiB]], "out_of_memory", "at_failure",
+// "knobs"}; bytes in MiB where not said otherwise.
 std::string memory_log_json(const MemoryView& view);
 // Largest tensors at the peak; where memory runs out and what would save it when it does.
 std::string memory_log_text(const MemoryView& view);

@@ -158,8 +158,7 @@ TEST_CASE("Gradients sharded chunk by chunk keep two chunks' sums instead of all
     CHECK(gradients[zero] == state_bytes(state_shape(plan, 1), s.optimizer).gradients);
   }
   // Rank 1 has four equal chunks: half of the sums stay, and the shard of a data-parallel rank.
-  CHECK(gradients[2].as_double() ==
-        doctest::Approx(gradients[1].as_double() * (0.5 + 1.0 / 4)).epsilon(0.001));
+  CHECK(gradients[2].as_double() == doctest::Approx(gradients[1].as_double() * (0.5 + 1.0 / 4)).epsilon(0.001));
 }
 
 TEST_CASE("What lies outside the allocator is the sum of its items") {

@@ -33,9 +33,9 @@ TEST_CASE("Reserved bytes of measured modules on an H200") {
     std::int64_t tokens, base, reserved;
   };
   // measurements/h200_k3_modules.csv
-  const Row rows[] = {{"kda", 4096, 1130775552, 6039797760},       {"kda", 16384, 1659257856, 18419286016},
+  const Row rows[] = {{"kda", 4096, 1130775552, 6039797760},         {"kda", 16384, 1659257856, 18419286016},
                       {"latent_moe", 4096, 2460769280, 10863247360}, {"dense", 4096, 1696595968, 6037700608},
-                      {"mla", 4096, 707792896, 3093299200},        {"mla", 16384, 1236275200, 9615441920}};
+                      {"mla", 4096, 707792896, 3093299200},          {"mla", 16384, 1236275200, 9615441920}};
   const ModelSpec model = load_model("kimi_k3");
   for (const Row& r : rows) {
     const RequestLog log = module_log(model, {.modules = {r.module}, .tokens = r.tokens, .base = Bytes(r.base)});
@@ -47,9 +47,9 @@ TEST_CASE("Reserved bytes of measured modules on an H200") {
 }
 
 TEST_CASE("What an MLA module asks for in backward is what PyTorch asks for, in that order") {
-  // Sizes in values per token, of one pass over a module written in PyTorch (autograd on the CPU, an allocation hook; the
-  // attention kernel as ATen's cuDNN wrapper asks): from the product of gate and core output to the joined gradient of
-  // keys and values. Weight gradients and tensors below 4,096 values are left out.
+  // Sizes in values per token, of one pass over a module written in PyTorch (autograd on the CPU, an allocation hook;
+  // the attention kernel as ATen's cuDNN wrapper asks): from the product of gate and core output to the joined gradient
+  // of keys and values. Weight gradients and tensors below 4,096 values are left out.
   const std::int64_t expected[] = {12288, 12288, 12288, 12288, 7168, 18432, 18432, 12288, 37056, 24576};
   const std::int64_t tokens = 1024;
   const ModelSpec model = load_model("kimi_k3");
