@@ -29,24 +29,27 @@ mpi=(mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mech
   { cat "$scratch/err"; fail "three ranks failed"; }
 cmp "$scratch/one/sweep.csv" "$scratch/ranks/sweep.csv" || fail "three ranks differ"
 
-# Kill rank 1 as soon as a few rows are on disk.
+# Kill rank 1 with -9 as soon as every rank has a row on disk; ranks under `timeout` stop on their own otherwise.
 "${mpi[@]}" -n 3 "$k3sim" sweep "$space" --out "$scratch/killed" --allow-assumed >/dev/null 2>&1 &
 job=$!
-for _ in $(seq 400); do
-  rows=$(cat "$scratch"/killed/journal-rank-* 2>/dev/null | wc -l)
+for _ in $(seq 2000); do
+  rows=$(cat "$scratch"/killed/journal-rank-* 2>/dev/null | grep -c '|')
   [ "$rows" -ge 6 ] && break
   kill -0 $job 2>/dev/null || break
-  sleep 0.01
+  sleep 0.005
 done
 victim=$(pgrep -P $job -f "sweep .*killed" | sed -n 2p)
-[ -n "$victim" ] && kill -9 "$victim"
-wait $job
-if [ ! -e "$scratch/killed/sweep.csv" ]; then
-  kept=$(cat "$scratch"/killed/journal-rank-* | grep -c '|')
-  "${mpi[@]}" -n 2 "$k3sim" sweep "$space" --out "$scratch/killed" --allow-assumed --resume >"$scratch/out" 2>&1 ||
-    { cat "$scratch/out"; fail "resume failed"; }
-  now=$(sed -n 's/.*configurations, \([0-9]*\) evaluated.*/\1/p' "$scratch/out")
-  total=$(($(wc -l <"$scratch/one/sweep.csv") - 1))
-  [ $((total - now)) -ge $((kept - 3)) ] || fail "resume evaluated $now of $total although $kept rows were kept"
-fi
+[ -n "$victim" ] || fail "no rank to kill: the sweep was over before six rows were on disk"
+kill -9 "$victim"
+wait $job && fail "mpirun did not notice the killed rank"
+[ -e "$scratch/killed/sweep.csv" ] && fail "a killed run must not leave a table"
+kept=$(cat "$scratch"/killed/journal-rank-* | grep -c '|')
+[ "$kept" -ge 6 ] || fail "only $kept rows were kept"
+"${mpi[@]}" -n 2 "$k3sim" sweep "$space" --out "$scratch/killed" --allow-assumed --resume >"$scratch/out" 2>&1 ||
+  { cat "$scratch/out"; fail "resume failed"; }
+now=$(sed -n 's/.*configurations, \([0-9]*\) evaluated.*/\1/p' "$scratch/out")
+total=$(($(wc -l <"$scratch/one/sweep.csv") - 1))
+# Every row that was on disk is kept; a row cut off in the middle is the only one that may be evaluated again, per rank.
+[ $((total - now)) -ge $((kept - 3)) ] || fail "resume evaluated $now of $total although $kept rows were kept"
+[ "$now" -lt "$total" ] || fail "resume started over"
 cmp "$scratch/one/sweep.csv" "$scratch/killed/sweep.csv" || fail "the resumed run differs"

@@ -20,6 +20,9 @@ const std::vector<Mechanism>& mechanisms() {
       {"overlap of gradient reduction off", {"overlap.grad_reduce=true"}, {"overlap.grad_reduce=false"}},
       {"overlap of parameter gathering off", {"overlap.param_gather=true"}, {"overlap.param_gather=false"}},
       {"per-head Muon -> AdamW", {"optimizer.name=muon_per_head"}, {"optimizer.name=adamw"}},
+      {"AttnRes boundaries cached -> naive",
+       {"attnres.pipeline=cached", "model.attnres=true"},
+       {"attnres.pipeline=naive"}},
       {"routing skew -> balanced", {}, {"moe.routing={source: balanced}"}},
   };
   return table;
@@ -41,6 +44,8 @@ bool applies(const Mechanism& m, const Scenario& base) {
 std::string text_of(const Scenario& s, const std::string& key) {
   const auto word = [](bool b) { return std::string(b ? "true" : "false"); };
   if (key == "model") return s.model.name;
+  if (key == "attnres.pipeline") return s.attnres.pipeline;
+  if (key == "model.attnres") return word(s.model.attnres_block > 0);
   if (key == "moe.dispatcher") return s.moe.dispatcher;
   if (key == "parallel.cp_method") return s.parallel.cp_method;
   if (key == "activation.policy") return s.activation.policy;

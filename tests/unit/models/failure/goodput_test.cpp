@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using namespace k3sim;
 
 namespace {
@@ -41,4 +43,29 @@ TEST_CASE("daly_goodput: more GPUs, longer checkpoints and slower restarts never
   }
   CHECK(percent(4096, 30, 10) < percent(4096, 5, 10));
   CHECK(percent(4096, 5, 10) < percent(4096, 5, 3));
+}
+
+TEST_CASE("failure causes: Llama 3's four kinds add up to its 419 interruptions in 54 days") {
+  CHECK(gpu_hours_per_interruption({}, 8) == doctest::Approx(16384.0 * 54 * 24 / 419).epsilon(0.001));
+  FailureCauses frail;
+  frail.node /= 10;
+  CHECK(gpu_hours_per_interruption(frail, 8) < gpu_hours_per_interruption({}, 8));
+}
+
+TEST_CASE("spares: as many as cover the nodes in repair, against summed Poisson terms") {
+  CHECK(share_covered(2.0, 1) == doctest::Approx(3.0 * std::exp(-2.0)));
+  CHECK(spares_needed(0.01, 0.98) == 0);
+  const int n = spares_needed(24.0, 0.99);  // 2,048 nodes, 5.5 days in repair
+  CHECK(share_covered(24.0, n) >= 0.99);
+  CHECK(share_covered(24.0, n - 1) < 0.99);
+}
+
+TEST_CASE("checkpoints: an asynchronous one blocks for the copy and cannot follow faster than storage writes") {
+  const CheckpointCost sync = checkpoint_cost(Bytes::gib(4096), 1024, Bandwidth(1e12), Bandwidth(50e9), false);
+  const CheckpointCost async = checkpoint_cost(Bytes::gib(4096), 1024, Bandwidth(1e12), Bandwidth(50e9), true);
+  CHECK(sync.blocks.seconds() == doctest::Approx(4.398).epsilon(0.001));
+  CHECK(async.blocks.seconds() == doctest::Approx(0.0859).epsilon(0.001));
+  FailureRates r;
+  r.checkpoint_block = async.blocks, r.checkpoint_write = Time::ms(600'000);
+  CHECK(daly_goodput(1024, r).checkpoint_every_s == doctest::Approx(600));
 }

@@ -1,0 +1,67 @@
+// Published runs as wholes: GPU hours and goodput, and the same question asked from every side.
+#include <doctest/doctest.h>
+
+#include "models/build/machine_loader.h"
+#include "models/config/scenario_loader.h"
+#include "sim/base/error.h"
+#include "tools/planner/capacity.h"
+
+using namespace k3sim;
+
+namespace {
+
+struct Llama {
+  Scenario scenario = load_scenario("llama3_405b_16384_h100");
+  Machine machine = load_machine(scenario);
+  StepSummary step;
+  Llama() {
+    StepOptions options;
+    options.memory.emulated_ranks = 0;
+    step = predict_step(scenario, machine, options).summary;
+  }
+  CapacityQuestion question() const {
+    CapacityQuestion q;
+    q.failures.gpu_hours_per_interruption = gpu_hours_per_interruption({}, 8);
+    q.failures.restart = restart_time(16384);
+    const CheckpointCost c = checkpoint_cost(checkpoint_bytes(scenario), 16384, Bandwidth(2e12), machine.gpu.host_link, true);
+    q.failures.checkpoint_block = c.blocks;
+    q.failures.checkpoint_write = c.writes;
+    return q;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("capacity: Llama 3 405B took 30.84 M GPU hours for 15.6T tokens; goodput above 90 % was reported") {
+  const Llama l;
+  CapacityQuestion q = l.question();
+  q.tokens = 15.6e12;
+  q.gpus = 16384;
+  const CapacityAnswer a = answer_capacity(l.scenario, l.machine, l.step, q);
+  CHECK(a.gpu_hours / 30.84e6 > 0.90);
+  CHECK(a.gpu_hours / 30.84e6 < 1.10);
+  CHECK(a.goodput.share > 0.88);
+  CHECK(a.goodput.share < 0.95);
+  CHECK(a.goodput.hours_between == doctest::Approx(3.1).epsilon(0.02));  // 419 in 54 days
+}
+
+TEST_CASE("capacity: any two of tokens, days, GPUs and budget give the same plan") {
+  const Llama l;
+  CapacityQuestion q = l.question();
+  q.tokens = 2e12;
+  q.gpus = 4096;
+  const CapacityAnswer a = answer_capacity(l.scenario, l.machine, l.step, q);
+  const auto again = [&](std::optional<double> tokens, std::optional<double> days, std::optional<double> gpus,
+                         std::optional<double> budget) {
+    CapacityQuestion other = l.question();
+    other.tokens = tokens, other.days = days, other.gpus = gpus, other.budget = budget;
+    return answer_capacity(l.scenario, l.machine, l.step, other);
+  };
+  CHECK(again({}, a.days, a.gpus, {}).tokens == doctest::Approx(a.tokens));
+  CHECK(again({}, {}, a.gpus, a.cost).days == doctest::Approx(a.days));
+  CHECK(again(a.tokens, a.days, {}, {}).gpus == doctest::Approx(a.gpus).epsilon(0.005));
+  CHECK(again(a.tokens, {}, {}, a.cost).gpus == doctest::Approx(a.gpus).epsilon(0.005));
+  CHECK(again({}, a.days, {}, a.cost).tokens == doctest::Approx(a.tokens).epsilon(0.005));
+  CHECK(again(a.tokens, a.days / 2, a.gpus, {}).broken.size() == 1);
+  CHECK_THROWS_AS(again(1e15, 0.1, {}, {}), ConfigError);
+}
