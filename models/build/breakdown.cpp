@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/build/schedule_costs.h"
 #include "sim/base/check.h"
 
 namespace k3sim {
@@ -41,9 +42,10 @@ class Attribution {
         binding_(binding_predecessors(g_, times)),
         period_(step_period(graph, times)) {}
 
-  RankBreakdown rank(int rank, StreamId compute, std::vector<IdlePiece>* pieces) const {
+  RankBreakdown rank(int rank, StreamId compute, std::vector<IdlePiece>* pieces) {
     RankBreakdown b;
     b.rank = rank;
+    open_window(rank, compute);
     const RankId own = g_.info(compute).rank;
     const Time origin = graph_.staggered ? first_start(times_, g_.stream_tasks(compute)) : Time();
     Time cursor = origin;
@@ -60,6 +62,33 @@ class Attribution {
   }
 
  private:
+  // From the rank's first backward to its last forward, in the replica that stands for all.
+  void open_window(int rank, StreamId compute) {
+    first_backward_ = Time::max();
+    last_forward_ = Time();
+    for (const ActionSpan& span : graph_.spans) {
+      if (span.rank != rank || span.replica != 0 || span.first == span.end) continue;
+      bool forward = false, backward = false;
+      for_each_part(span.action, [&](const Action& part) {
+        forward = forward || part.kind == ActionKind::kForward;
+        backward = backward || yields_input_grad(part.kind);
+      });
+      for (std::uint32_t t = span.first; t < span.end; ++t) {
+        if (g_.stream(TaskId(t)) != compute) continue;
+        if (backward) first_backward_ = std::min(first_backward_, times_.start[t]);
+        if (forward) last_forward_ = std::max(last_forward_, times_.finish[t]);
+      }
+    }
+  }
+
+  void split_bubble(BubbleCauses& why, Time start, Time end) const {
+    const Time warm = std::min(end, first_backward_);
+    if (warm > start) why.warm_up += warm - start, start = warm;
+    const Time cool = std::max(start, last_forward_);
+    if (end > cool) why.cool_down += end - cool, end = cool;
+    if (end > start) why.dependency += end - start;
+  }
+
   void busy(RankBreakdown& b, TaskId t, Time duration) const {
     const auto kind = static_cast<StepTask>(g_.kind(t));
     if (kind == StepTask::optimizer) {
@@ -96,6 +125,7 @@ class Attribution {
     Time end = to;
     const auto explain = [&](Time start, Time RankBreakdown::*part, TaskId task) {
       b.*part += end - start;
+      if (part == &RankBreakdown::bubble) split_bubble(b.why, start, end);
       if (pieces != nullptr) pieces->push_back({b.rank, start, end, part, task});
       end = start;
     };
@@ -138,7 +168,7 @@ class Attribution {
   const TaskGraph& g_;
   const TaskTimes& times_;
   std::vector<TaskId> binding_;
-  Time period_;
+  Time period_, first_backward_, last_forward_;
 };
 
 }  // namespace
@@ -159,11 +189,24 @@ Time step_period(const StepGraph& graph, const TaskTimes& times) {
 }
 
 std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times, std::vector<IdlePiece>* idle) {
-  const Attribution attribution(graph, times);
+  Attribution attribution(graph, times);
   std::vector<RankBreakdown> out;
   for (std::size_t r = 0; r < graph.compute_stream.size(); ++r)
     out.push_back(attribution.rank(static_cast<int>(r), graph.compute_stream[r].front(), idle));
   return out;
+}
+
+void find_imbalance(const StepPlan& plan, std::vector<RankBreakdown>& ranks) {
+  if (std::all_of(ranks.begin(), ranks.end(), [](const RankBreakdown& b) { return b.why.dependency == Time(); }))
+    return;
+  const Timeline timeline = time_schedule(plan.schedule, schedule_costs(plan));
+  for (RankBreakdown& b : ranks) {
+    const IdleTime& idle = timeline.ranks[static_cast<std::size_t>(b.rank)].idle;
+    const Time both = idle.imbalance + idle.dependency;
+    if (both == Time()) continue;
+    b.why.imbalance = scale(b.why.dependency, idle.imbalance / both);
+    b.why.dependency -= b.why.imbalance;
+  }
 }
 
 }  // namespace k3sim

@@ -12,11 +12,20 @@
 
 namespace k3sim {
 
+// Why a rank waits for other ranks. Windows as in models/schedule/timeline.h; they sum to RankBreakdown::bubble.
+struct BubbleCauses {
+  Time warm_up;     // before the rank's first backward
+  Time cool_down;   // after its last forward
+  Time imbalance;   // in between, would vanish if all stages took the mean time
+  Time dependency;  // in between, the rest: the order itself makes the rank wait
+};
+
 struct RankBreakdown {
   int rank = 0;
   Time compute, recompute, optimizer;  // compute: useful kernels (forward, backward, weight gradients)
   Time tp, cp, ep, pp, dp, offload;    // exposed communication and copies
   Time bubble;                         // waiting for other pipeline ranks, warm-up and cool-down included
+  BubbleCauses why;                    // parts of the bubble; waiting for a transfer is pp
   Time host;                           // launch-bound time
   Time wait;                           // end-of-step synchronisation and framework
   Time sum() const { return compute + recompute + optimizer + tp + cp + ep + pp + dp + offload + bubble + host + wait; }
@@ -33,8 +42,11 @@ struct IdlePiece {
 // How long one step lasts in a run of many: the makespan, or the longest span of a rank when steps are staggered.
 Time step_period(const StepGraph& graph, const TaskTimes& times);
 
-// `idle`, when given, receives every idle piece (for timelines).
+// `idle`, when given, receives every idle piece (for timelines). What is neither warm-up nor cool-down counts as
+// dependency.
 std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times,
                                       std::vector<IdlePiece>* idle = nullptr);
+// Splits that rest with the schedule's own timer, in the proportion in which even stages would remove it.
+void find_imbalance(const StepPlan& plan, std::vector<RankBreakdown>& ranks);
 
 }  // namespace k3sim

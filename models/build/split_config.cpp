@@ -51,6 +51,12 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   }
   if (!documents.empty() || (c.cp > 1 && c.cp_contiguous))
     c.attended = attended_keys(documents.empty() ? whole : documents, c.cp, c.cp == 1 || c.cp_contiguous);
+  // Pieces of a sequence that cost the same (the authors' computation-wise split): 1 / k of the tokens, and of all keys
+  // that the whole sequence's queries see.
+  if (s.schedule.name == "seq1f1b" && s.schedule.file.empty()) {
+    c.tokens /= s.schedule.slices;
+    if (c.attended == 0) c.attended = s.batch.sequence;
+  }
   c.attnres_saved = s.attnres.mixes == "saved";
   return c;
 }

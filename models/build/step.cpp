@@ -43,7 +43,7 @@ void audit_pass(CostAudit& a, const TimedPass& pass, double times) {
 
 CostAudit audit_costs(const StepPlan& plan) {
   CostAudit a;
-  const auto n = static_cast<double>(plan.microbatches);
+  const auto n = static_cast<double>(plan.microbatches * plan.schedule.slices);
   for (const Chunk& c : plan.chunks)
     for (const ChunkPart& p : c.parts) {
       audit_pass(a, p.timed->forward, n);
@@ -82,6 +82,12 @@ RankBreakdown mean_of(const std::vector<RankBreakdown>& ranks) {
         &RankBreakdown::cp, &RankBreakdown::ep, &RankBreakdown::pp, &RankBreakdown::dp, &RankBreakdown::offload,
         &RankBreakdown::bubble, &RankBreakdown::host, &RankBreakdown::wait})
     mean(f);
+  for (Time BubbleCauses::*f :
+       {&BubbleCauses::warm_up, &BubbleCauses::cool_down, &BubbleCauses::imbalance, &BubbleCauses::dependency}) {
+    double sum = 0;
+    for (const RankBreakdown& r : ranks) sum += (r.why.*f).seconds();
+    m.why.*f = Time::from_seconds_ceil(sum / n);
+  }
   return m;
 }
 
@@ -162,6 +168,7 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
   s.fingerprint = fingerprint(graph, times);
   s.folded = folded_dimensions(plan, options.graph);
   out.ranks = break_down(graph, times);
+  find_imbalance(plan, out.ranks);
   s.mean = mean_of(out.ranks);
   s.bubble_pct = 100.0 * s.mean.bubble.seconds() / s.step.seconds();
   out.memory = memory_per_rank(plan, machine, options.memory);

@@ -8,6 +8,7 @@
 
 #include "models/build/pair_actions.h"
 #include "models/build/partition.h"
+#include "models/build/schedule_costs.h"
 #include "models/build/stage_policies.h"
 #include "models/schedule/schedule_file.h"
 #include "sim/base/check.h"
@@ -59,6 +60,9 @@ class Planner {
     plan_.chunks =
         reuse.chunks ? *reuse.chunks : cut_chunks(plan_.scenario, *plan_.layers, plan_.schedule.stages_per_chain());
     if (plan_.layers->head_share() != nullptr) split_vocabulary(plan_.chunks, *plan_.layers, rank_of_chunk());
+    // Its order depends on how long the stages take, and these on the cut that the schedule's placement gives.
+    if (!reuse.schedule && plan_.scenario.schedule.name == "automatic" && plan_.scenario.schedule.file.empty())
+      plan_.schedule = make_plan_schedule(plan_.scenario, plan_.microbatches, schedule_costs(plan_).stages);
     if (plan_.scenario.activation.policy == "auto") choose_stage_policies(plan_, machine_);
     return std::move(plan_);
   }
@@ -75,7 +79,7 @@ class Planner {
 
 }  // namespace
 
-Schedule make_plan_schedule(const Scenario& s, std::int64_t microbatches) {
+Schedule make_plan_schedule(const Scenario& s, std::int64_t microbatches, const std::vector<StageTimes>& times) {
   ScheduleSpec spec;
   spec.name = s.schedule.name == "1f1b" && s.parallel.vpp > 1 ? "interleaved" : s.schedule.name;
   if (s.parallel.pp == 1 && (spec.name == "k3" || spec.name == "interleaved")) spec.name = "1f1b";
@@ -84,6 +88,13 @@ Schedule make_plan_schedule(const Scenario& s, std::int64_t microbatches) {
   spec.microbatches = static_cast<int>(microbatches);
   spec.extra_warmup = s.schedule.extra_warmup;
   spec.split_wgrad = s.schedule.split_wgrad;
+  spec.slices = s.schedule.slices;
+  spec.memory_limit = s.schedule.memory_limit;
+  spec.times_per_stage = times;
+  if (spec.name == "seq1f1b" && s.batch.sequence % (s.parallel.cp * spec.slices) != 0)
+    throw ConfigError(fmt::format("a sequence of {} tokens does not divide into {} slices (over cp {})",
+                                  s.batch.sequence, spec.slices, s.parallel.cp),
+                      "schedule.slices");
   // A file says exactly what the trainer runs: nothing is paired or reordered.
   if (!s.schedule.file.empty()) return read_schedule_for(s.schedule.file, spec);
   Schedule schedule = make_schedule(spec);

@@ -47,7 +47,9 @@ struct StepReuse {
 };
 // Throws ConfigError when the layout is impossible (message names the numbers).
 StepPlan make_step_plan(const Scenario& scenario, const Machine& machine, const StepReuse& reuse = {});
-Schedule make_plan_schedule(const Scenario& scenario, std::int64_t microbatches);
+// `times`: of every stage, for the automatic schedule (all alike without them).
+Schedule make_plan_schedule(const Scenario& scenario, std::int64_t microbatches,
+                            const std::vector<StageTimes>& times = {});
 std::shared_ptr<const LayerSet> make_layer_set(const Scenario& scenario, const Machine& machine,
                                                MoeEffectsCache* moe = nullptr);
 

@@ -115,6 +115,9 @@ Fields schedule_fields() {
       {"schedule.extra_warmup", K3SIM_AT(schedule.extra_warmup),
        "forwards before the first backward beyond the usual number", 0, 1e6},
       {"schedule.split_wgrad", K3SIM_AT(schedule.split_wgrad), "weight gradients as a block of their own"},
+      {"schedule.slices", K3SIM_AT(schedule.slices), "seq1f1b: pieces of every sequence", 1, 1024},
+      {"schedule.memory_limit", K3SIM_AT(schedule.memory_limit),
+       "automatic: activations per rank, in micro-batches of the rank's layers; 0: no limit", 0, 1e6},
   };
 }
 

@@ -54,6 +54,8 @@ struct ScheduleConfig {
   std::string file;           // a PyTorch schedule CSV instead of a name
   int extra_warmup = 0;
   bool split_wgrad = false;
+  int slices = 2;           // seq1f1b: pieces of every sequence
+  double memory_limit = 0;  // automatic: activations per rank, in micro-batches of the rank's layers; 0: no limit
 };
 
 struct RoutingConfig {

@@ -28,13 +28,20 @@ CsvTable ranks_table(const StepPrediction& p) {
 
 CsvTable breakdown_table(const StepPrediction& p) {
   CsvTable out({{"rank", "1", "pipeline rank"},
-                {"part", "text", "where the time goes; meanings are those of the columns of ranks.csv"},
+                {"part", "text",
+                 "where the time goes; meanings are those of the columns of ranks.csv. bubble/...: parts of the bubble "
+                 "(warm_up, cool_down, imbalance, dependency), not to be added again; waiting for transfers is pp"},
                 {"seconds", "s", "time of the step spent there"},
                 {"share_pct", "%", "share of the step time"}});
+  const auto add = [&](const RankBreakdown& b, const std::string& key, Time t) {
+    const double s = t.seconds();
+    out.add({std::to_string(b.rank), key, csv_number(s), csv_number(100.0 * s / p.summary.step.seconds())});
+  };
   for (const RankBreakdown& b : p.ranks)
     for (const BreakdownPart& part : breakdown_parts()) {
-      const double s = (b.*part.field).seconds();
-      out.add({std::to_string(b.rank), part.key, csv_number(s), csv_number(100.0 * s / p.summary.step.seconds())});
+      add(b, part.key, b.*part.field);
+      if (part.field != &RankBreakdown::bubble) continue;
+      for (const BubbleCause& cause : bubble_causes()) add(b, std::string("bubble/") + cause.key, b.why.*cause.field);
     }
   return out;
 }

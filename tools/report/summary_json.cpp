@@ -42,6 +42,15 @@ const std::vector<BreakdownPart>& breakdown_parts() {
   return parts;
 }
 
+const std::vector<BubbleCause>& bubble_causes() {
+  static const std::vector<BubbleCause> causes{
+      {"warm_up", "before the rank's first backward", &BubbleCauses::warm_up},
+      {"cool_down", "after the rank's last forward", &BubbleCauses::cool_down},
+      {"imbalance", "in between, would vanish if all stages took the mean time", &BubbleCauses::imbalance},
+      {"dependency", "in between, the order itself makes the rank wait", &BubbleCauses::dependency}};
+  return causes;
+}
+
 std::string scenario_digest(const Scenario& scenario) {
   return sha256_hex(scenario.text);
 }
@@ -62,6 +71,9 @@ std::string summary_json(const Scenario& scenario, const StepPrediction& p) {
   j["fits"] = s.fits;
   j["short_by_gib"] = rounded(s.short_by.gibibytes());
   j["bubble_pct"] = rounded(s.bubble_pct);
+  for (const BubbleCause& cause : bubble_causes())
+    j["idle_s"][cause.key] = rounded((s.mean.why.*cause.field).seconds());
+  j["idle_s"]["communication"] = rounded(s.mean.pp.seconds());
   j["exposed_comm_s"] = exposed(s.mean);
   j["compute_s"] = rounded(s.mean.compute.seconds());
   j["recompute_s"] = rounded(s.mean.recompute.seconds());

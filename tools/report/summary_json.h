@@ -19,6 +19,12 @@ struct BreakdownPart {
 };
 const std::vector<BreakdownPart>& breakdown_parts();
 
+struct BubbleCause {
+  const char *key, *what;
+  Time BubbleCauses::*field;
+};
+const std::vector<BubbleCause>& bubble_causes();  // they sum to the part "bubble"
+
 struct MemoryPart {
   const char *key, *what;
   bool host = false;

@@ -52,6 +52,15 @@ std::string memory_lines(const StepPrediction& p, bool colour) {
   return out;
 }
 
+std::string bubble_lines(const StepSummary& s, double step) {
+  std::string out;
+  for (const BubbleCause& cause : bubble_causes()) {
+    const double t = (s.mean.why.*cause.field).seconds();
+    if (t >= 5e-7 * step) out += fmt::format("    {:<15} {:>8.3f} s   {:>5.1f} %\n", cause.key, t, 100.0 * t / step);
+  }
+  return out;
+}
+
 std::string layout(const Scenario& s) {
   const ParallelConfig& p = s.parallel;
   return fmt::format("tp{} pp{} vpp{} cp{} ep{} dp{}", p.tp, p.pp, p.vpp, p.cp, p.ep, p.dp);
@@ -67,7 +76,8 @@ std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool
                   scenario.model.name, scenario.cluster.gpus(), scenario.cluster.gpu, step, s.step_p95.seconds(),
                   s.mfu_pct, s.tokens_per_s_per_gpu);
   out += "  " + verdict(s, colour) + "\n";
-  out += fmt::format("  {} | {} | {} tokens per step\n", layout(scenario), scenario.schedule.name,
+  out += fmt::format("  {} | {} | {} tokens per step\n", layout(scenario),
+                     scenario.schedule.file.empty() ? scenario.schedule.name : scenario.schedule.file,
                      static_cast<std::int64_t>(s.tokens_per_s_per_gpu * step * scenario.cluster.gpus() + 0.5));
   out += fmt::format(
       "  MFU {:.2f} % (model FLOPs, causal attention at half, no recompute; dense peak), HFU {:.2f} %, "
@@ -82,6 +92,7 @@ std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool
     const double t = (s.mean.*part.field).seconds();
     if (t < 5e-7 * step) continue;
     out += fmt::format("  {:<17} {:>8.3f} s   {:>5.1f} %  {}\n", part.key, t, 100.0 * t / step, bar(t / step, colour));
+    if (part.field == &RankBreakdown::bubble) out += bubble_lines(s, step);
   }
   return out + memory_lines(p, colour);
 }

@@ -120,3 +120,41 @@ TEST_CASE("step: vocabulary layers split over the stages cost every rank a share
     CHECK(split <= Time::us((64 + 2 * 3 + 2) * 60));
   }
 }
+
+TEST_CASE("step: why a rank waits: warm-up, cool-down, imbalance and dependency sum to its bubble") {
+  const Machine m = fake_machine(Time::us(10), Time::us(10), Time::us(10));
+  Scenario s = tiny_scenario(4, 8, 4);
+  for (const char* name : {"1f1b", "gpipe", "zb_h1", "uneven"}) {
+    CAPTURE(name);
+    const bool uneven = std::string(name) == "uneven";
+    s.schedule.name = uneven ? "1f1b" : name;
+    s.model.layers.resize(uneven ? 5 : 4, s.model.layers.front());
+    s.parallel.stage_layers = uneven ? std::vector<int>{1, 1, 2, 1} : std::vector<int>{};
+    const StepPrediction p = predict_step(s, m, {});
+    Time imbalance;
+    for (const RankBreakdown& b : p.ranks) {
+      CHECK(b.why.warm_up + b.why.cool_down + b.why.imbalance + b.why.dependency == b.bubble);
+      imbalance += b.why.imbalance;
+    }
+    // The last rank waits three forwards; zero-bubble ranks start the step when they start.
+    if (!uneven) CHECK(equal_but_transfers(p.ranks[3].why.warm_up, s.schedule.name == "zb_h1" ? Time() : Time::us(30)));
+    CHECK((imbalance > Time()) == uneven);
+  }
+}
+
+TEST_CASE("step: slices of a sequence shorten the bubble and keep the work") {
+  const Machine m = fake_machine(Time::us(20), Time::us(20), Time::us(20));
+  Machine scaled = m;  // kernels in proportion to their rows
+  scaled.cost = std::make_shared<k3sim::test::FakeCost>([](const Kernel& k) {
+    const bool counted = k.family == KernelFamily::gemm && std::string(k.name).find("ffn_up") != std::string::npos;
+    return counted ? Time::us(k.m) : Time();  // 32 rows of a whole sequence: 32 us per pass
+  });
+  Scenario s = tiny_scenario(4, 8, 4);
+  CHECK(equal_but_transfers(step_time(s, scaled, kKernel), Time::us(96 * (8 + 3))));
+  s.schedule.name = "seq1f1b";
+  for (int slices : {1, 2, 4}) {
+    CAPTURE(slices);
+    s.schedule.slices = slices;
+    CHECK(equal_but_transfers(step_time(s, scaled, kKernel), Time::us(96 * 8 + 96 * 3 / slices)));
+  }
+}
