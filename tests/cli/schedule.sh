@@ -49,6 +49,11 @@ printf 'stage,forward,input_grad,weight_grad,transfer\n0,2 ms,2 ms,1 ms,0 ms\n1,
 "$k3sim" schedule show 1f1b --ranks 2 --microbatches 4 --stage-times "$work/times.csv" --json |
   python3 -c 'import json, sys; r = json.load(sys.stdin); assert r["per_rank"][0]["busy_s"] == 0.02 and r["per_rank"][1]["busy_s"] == 0.012, r' ||
   fail "times per stage"
+"$k3sim" schedule show k3 --scenario k3_2048_h800 --svg "$work/scale.svg" --json |
+  python3 -c 'import json, sys; r = json.load(sys.stdin); assert r["ranks"] == 16 and 40 < r["makespan_s"] < 150, r["makespan_s"]' ||
+  fail "durations of a scenario"
+grep -q "</svg>" "$work/scale.svg" || fail "svg to scale"
+
 if "$k3sim" schedule show 1f1b --ranks 3 --microbatches 4 --stage-times "$work/times.csv" 2> "$work/err.txt"; then fail "times of two stages for three"; fi
 grep -q "times for 2 stages" "$work/err.txt" || fail "message about missing stage times"
 echo ok

@@ -38,6 +38,10 @@ void add_show(CLI::App& schedule, CommandContext& context) {
   CLI::App* show = add_command(schedule, "show", "draw a schedule, its bubble, idle time and activations",
                                "k3sim schedule show zb_v --ranks 4 --microbatches 8 --svg zb_v.svg");
   add_source(*show, o);
+  show->add_option(
+      "--scenario", o->scenario,
+      "take ranks, chunks, micro-batches and all durations from this scenario instead of the options above");
+  add_set_option(*show, o->overrides);
   show->add_option("--overlap-factor", o->overlap_factor, "time of an overlapped pair over the sum of its parts");
   show->add_option("--svg", o->svg, "also write an SVG with time to scale");
   show->add_option("--width", o->width, "columns of the drawing")->capture_default_str()->check(CLI::Range(20, 2000));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -20,6 +21,8 @@ struct ScheduleCommandOptions {
   double overlap_factor = 1.0;
   std::string forward = "1 ms", input_grad = "1 ms", weight_grad = "1 ms", transfer = "0 ms";
   std::string stage_times;  // a file of times per stage, instead of the four above
+  std::string scenario;     // durations, ranks and micro-batches of this scenario
+  std::vector<std::string> overrides;
   int width = 160;
   std::string svg;
   std::string out;

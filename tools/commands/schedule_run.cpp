@@ -9,6 +9,9 @@
 #include <ostream>
 #include <vector>
 
+#include "models/build/machine_loader.h"
+#include "models/build/schedule_costs.h"
+#include "models/config/scenario_loader.h"
 #include "models/schedule/csv.h"
 #include "models/schedule/draw.h"
 #include "models/schedule/lint.h"
@@ -77,6 +80,29 @@ bool usable(const CsvSchedule& file, const std::string& source, CommandContext& 
   const LintReport report = lint_schedule(file.schedule);
   if (!report.valid) context.err << source << " is not a valid schedule\n" << report.text;
   return report.valid;
+}
+
+struct TimedSchedule {
+  Schedule schedule;
+  ScheduleCosts costs;
+};
+
+// The schedule as the scenario would run it, with the durations of its layers.
+TimedSchedule of_scenario(const ScheduleCommandOptions& o) {
+  Scenario scenario = load_scenario(o.scenario, o.overrides);
+  scenario.schedule.name = is_file(o.source) ? "1f1b" : o.source;
+  scenario.schedule.file = is_file(o.source) ? o.source : "";
+  const StepPlan plan = make_step_plan(scenario, load_machine(scenario));
+  return {plan.schedule, schedule_costs(plan)};
+}
+
+ScheduleCosts costs_of(const ScheduleCommandOptions& o, const Schedule& s) {
+  ScheduleCosts costs;
+  costs.stages = o.stage_times.empty() ? std::vector{uniform_stage_times(o)} : read_stage_times(o.stage_times);
+  if (costs.stages.size() > 1 && static_cast<int>(costs.stages.size()) != s.stages)
+    throw ConfigError(fmt::format("times for {} stages, but the schedule has {}", costs.stages.size(), s.stages), "",
+                      {o.stage_times, 0, 0});
+  return costs;
 }
 
 Json idle_json(const RankTimeline& r) {
@@ -148,15 +174,18 @@ int run_schedule_list(CommandContext& context) {
 int run_schedule_show(const ScheduleCommandOptions& o, CommandContext& context) {
   if (!(o.overlap_factor > 0.0 && o.overlap_factor <= 4.0))
     throw UsageError(fmt::format("--overlap-factor {} is outside 0 ... 4", o.overlap_factor));
-  const CsvSchedule file = any_schedule(o);
-  if (!usable(file, o.source, context)) return 1;
-  const Schedule& s = file.schedule;
-  ScheduleCosts costs{.stages = {}, .overlap_factor = o.overlap_factor};
-  costs.stages = o.stage_times.empty() ? std::vector{uniform_stage_times(o)} : read_stage_times(o.stage_times);
-  if (costs.stages.size() > 1 && static_cast<int>(costs.stages.size()) != s.stages)
-    throw ConfigError(fmt::format("times for {} stages, but the schedule has {}", costs.stages.size(), s.stages), "",
-                      {o.stage_times, 0, 0});
-  const Timeline t = time_schedule(s, costs);
+  TimedSchedule timed;
+  if (!o.scenario.empty()) {
+    timed = of_scenario(o);
+  } else {
+    CsvSchedule file = any_schedule(o);
+    if (!usable(file, o.source, context)) return 1;
+    timed.schedule = std::move(file.schedule);
+    timed.costs = costs_of(o, timed.schedule);
+  }
+  timed.costs.overlap_factor = o.overlap_factor;
+  const Schedule& s = timed.schedule;
+  const Timeline t = time_schedule(s, timed.costs);
   constexpr int kSvgWidth = 1400;
   if (!o.svg.empty()) write_file_atomically(o.svg, draw_svg(s, t, {.width = kSvgWidth}));
   if (context.json) {
