@@ -25,17 +25,28 @@ CommGroup CommCoster::group(GroupKind kind) const {
 }
 
 CommCost CommCoster::over(Collective kind, Bytes buffer, const CommGroup& g) const {
-  if (g.ranks <= 1) return {Time(), Provenance::measured, {}, {}};
+  if (g.ranks <= 1) return {Time(), Provenance::measured, {}, {}, {}};
   const CollectiveTime t = collective_time(machine_.comm, kind, buffer, g);
   const double n = g.ranks;
   const double factor = kind == Collective::all_reduce ? 2 * (n - 1) / n : (n - 1) / n;
-  CommCost cost{scale(t.time, 1.0 / machine_.software.comm_efficiency), t.provenance, {}, {}};
+  CommCost cost{scale(t.time, 1.0 / machine_.software.comm_efficiency), t.provenance, {}, {}, {}};
   (g.nodes > 1 ? cost.network : cost.nvlink) = Bytes::ceil(buffer.as_double() * factor);
+  CommGroup whole = g;
+  whole.network_share = 1.0;
+  const CollectiveTime alone = network_share_ < 1 ? collective_time(machine_.comm, kind, buffer, whole) : t;
+  cost.traffic.kind = buffer > Bytes(0) ? TrafficKind::collective : TrafficKind::none;
+  cost.traffic.collective = kind;
+  cost.traffic.algorithm = alone.algorithm;
+  cost.traffic.bytes = buffer.as_double();
+  cost.traffic.latency = alone.latency;
+  cost.traffic.alone = scale(alone.time, 1.0 / machine_.software.comm_efficiency);
   return cost;
 }
 
 CommCost CommCoster::collective(Collective kind, Bytes buffer, GroupKind group_kind) const {
-  return over(kind, buffer, group(group_kind));
+  CommCost cost = over(kind, buffer, group(group_kind));
+  cost.traffic.group = group_kind;
+  return cost;
 }
 
 CommCost CommCoster::subgroup(Collective kind, Bytes buffer, GroupKind group_kind, int ranks, bool inner) const {
@@ -44,7 +55,11 @@ CommCost CommCoster::subgroup(Collective kind, Bytes buffer, GroupKind group_kin
   g.ranks = ranks;
   g.ranks_per_node = std::min(ranks, per_node);
   g.nodes = (ranks + g.ranks_per_node - 1) / g.ranks_per_node;
-  return over(kind, buffer, g);
+  CommCost cost = over(kind, buffer, g);
+  cost.traffic.group = group_kind;
+  cost.traffic.subgroup = ranks;
+  cost.traffic.inner = inner;
+  return cost;
 }
 
 double CommCoster::distinct_parts(std::int64_t experts, std::int64_t topk, int parts) {
@@ -65,12 +80,21 @@ CommCost CommCoster::deduplicated_exchange(const CommOp& op, const CommGroup& g)
   const double own_node = nodes_hit / g.nodes, own_rank = ranks_hit / g.ranks;
   const double network = g.nodes > 1 ? rows * (nodes_hit - own_node) * row : 0.0;
   const double nvlink = rows * std::max(0.0, ranks_hit - own_rank - (g.nodes > 1 ? nodes_hit - own_node : 0.0)) * row;
-  const double nic = machine_.comm.scale_out.nic_payload.value() * network_share_;
-  const double seconds = std::max(network / nic, nvlink / machine_.comm.p2p_rate.value());
   // Fixed part: DeepEP on H100, 26 us dispatch and 48 us combine (hardware notes 3.5).
   const Time fixed = Time::us(op.kind == CommKind::dispatch ? 26 : 48);
-  return {fixed + Time::from_seconds_ceil(seconds / machine_.software.ep_efficiency), Provenance::fitted,
-          Bytes::ceil(network), Bytes::ceil(nvlink)};
+  const auto at_share = [&](double share) {
+    const double nic = machine_.comm.scale_out.nic_payload.value() * share;
+    const double seconds = std::max(network / nic, nvlink / machine_.comm.p2p_rate.value());
+    return fixed + Time::from_seconds_ceil(seconds / machine_.software.ep_efficiency);
+  };
+  CommCost cost{at_share(network_share_), Provenance::fitted, Bytes::ceil(network), Bytes::ceil(nvlink), {}};
+  cost.traffic.kind = TrafficKind::two_hop;
+  cost.traffic.group = GroupKind::ep;
+  cost.traffic.bytes = network;
+  cost.traffic.nvlink = nvlink;
+  cost.traffic.latency = fixed;
+  cost.traffic.alone = at_share(1.0);
+  return cost;
 }
 
 // Balanced exchange of the dispatcher, scaled by what routing does to the slowest rank; planning and the push of
@@ -79,14 +103,17 @@ CommCost CommCoster::expert_exchange(const CommOp& op) const {
   CommCost cost = balanced_exchange(op);
   if (!moe_.present) return cost;
   const bool out = op.kind == CommKind::dispatch;
-  cost.time = scale(cost.time, out ? moe_.dispatch_ratio : moe_.combine_ratio);
-  if (out) cost.time += moe_.plan + moe_.replicate;
+  const double ratio = out ? moe_.dispatch_ratio : moe_.combine_ratio;
+  const Time before = out ? moe_.plan + moe_.replicate : Time();
+  cost.time = scale(cost.time, ratio) + before;
+  cost.traffic.alone = scale(cost.traffic.alone, ratio) + before;
+  cost.traffic.latency += before;
   return cost;
 }
 
 CommCost CommCoster::balanced_exchange(const CommOp& op) const {
   const CommGroup g = group(GroupKind::ep);
-  if (g.ranks <= 1) return {Time(), Provenance::measured, {}, {}};
+  if (g.ranks <= 1) return {Time(), Provenance::measured, {}, {}, {}};
   if (dispatcher_ == "allgather") {
     const bool out = op.kind == CommKind::dispatch;
     const Bytes all(op.tokens * op.row_bytes * g.ranks);
@@ -94,7 +121,9 @@ CommCost CommCoster::balanced_exchange(const CommOp& op) const {
   }
   if (dispatcher_ == "alltoall") {
     CommCost cost = collective(Collective::all_to_all, op.bytes, GroupKind::ep);
-    cost.time = scale(cost.time, machine_.software.comm_efficiency / machine_.software.ep_efficiency);
+    const double slower = machine_.software.comm_efficiency / machine_.software.ep_efficiency;
+    cost.time = scale(cost.time, slower);
+    cost.traffic.alone = scale(cost.traffic.alone, slower);
     return cost;
   }
   return deduplicated_exchange(op, g);
@@ -127,8 +156,14 @@ CommCost CommCoster::pipeline_hop(Bytes bytes) const {
   g.ranks_per_node = inside ? 2 : 1;
   g.network_share = network_share_;
   const CollectiveTime t = collective_time(machine_.comm, Collective::send_recv, bytes, g);
-  CommCost cost{t.time, t.provenance, {}, {}};
+  CommCost cost{t.time, t.provenance, {}, {}, {}};
   (inside ? cost.nvlink : cost.network) = bytes;
+  g.network_share = 1.0;
+  const CollectiveTime alone = collective_time(machine_.comm, Collective::send_recv, bytes, g);
+  cost.traffic.kind = bytes > Bytes(0) ? TrafficKind::hop : TrafficKind::none;
+  cost.traffic.bytes = bytes.as_double();
+  cost.traffic.latency = alone.latency;
+  cost.traffic.alone = alone.time;
   return cost;
 }
 

@@ -11,6 +11,7 @@
 #include "models/build/machine.h"
 #include "models/build/moe_effects.h"
 #include "models/build/placement.h"
+#include "models/build/traffic.h"
 #include "models/config/scenario.h"
 
 namespace k3sim {
@@ -19,6 +20,7 @@ struct CommCost {
   Time time;
   Provenance provenance = Provenance::missing;
   Bytes network{0}, nvlink{0};  // payload leaving one rank
+  Traffic traffic;              // the same for the flow engine; without the share that oversubscription leaves
 };
 
 class CommCoster {

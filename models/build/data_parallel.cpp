@@ -15,44 +15,63 @@ int DataParallel::shard_ranks(GroupKind group) const {
   return o.shard_group > 0 ? std::min(o.shard_group, all) : all;
 }
 
-Time DataParallel::over_group(Collective kind, Bytes bytes, GroupKind group) const {
-  return plan_.comm->collective(kind, bytes, group).time;
+namespace {
+
+void add(DataTraffic& out, const CommCost& cost) {
+  out.time += cost.time;
+  if (cost.traffic.kind != TrafficKind::none) out.flows.push_back(cost.traffic);
 }
 
-Time DataParallel::by_owner(Bytes bytes, std::int64_t parameters, GroupKind group) const {
+}  // namespace
+
+// One call per tensor, one after the other.
+CommCost DataParallel::by_owner(Bytes bytes, std::int64_t parameters, GroupKind group) const {
   const std::int64_t hidden = plan_.scenario.model.hidden;
   const std::int64_t tensors = std::max<std::int64_t>(1, parameters / std::max<std::int64_t>(1, 2 * hidden * hidden));
   const Bytes each((bytes.count() + tensors - 1) / tensors);
-  return tensors * plan_.comm->subgroup(Collective::broadcast, each, group, shard_ranks(group), true).time;
+  CommCost cost = plan_.comm->subgroup(Collective::broadcast, each, group, shard_ranks(group), true);
+  cost.time = tensors * cost.time;
+  cost.traffic.bytes *= static_cast<double>(tensors);
+  cost.traffic.latency = tensors * cost.traffic.latency;
+  cost.traffic.alone = tensors * cost.traffic.alone;
+  return cost;
 }
 
-Time DataParallel::reduce_one(std::int64_t parameters, GroupKind group) const {
-  if (parameters == 0) return Time();
+void DataParallel::reduce_one(std::int64_t parameters, GroupKind group, DataTraffic& out) const {
+  if (parameters == 0) return;
   const OptimizerConfig& o = plan_.scenario.optimizer;
   const Bytes gradients = parameters * o.gradient_bytes;
-  if (o.zero == 0) return over_group(Collective::all_reduce, gradients, group);
+  if (o.zero == 0) return add(out, plan_.comm->collective(Collective::all_reduce, gradients, group));
   const int all = plan_.placement->group(group).ranks, shard = shard_ranks(group);
-  if (shard == all && o.zero == 1 && machine_.software.owner_updates) return by_owner(gradients, parameters, group);
-  if (shard == all) return over_group(Collective::reduce_scatter, gradients, group);
-  Time t = plan_.comm->subgroup(Collective::reduce_scatter, gradients, group, shard, true).time;
-  return t + plan_.comm->subgroup(Collective::all_reduce, gradients.share(shard), group, all / shard, false).time;
+  if (shard == all && o.zero == 1 && machine_.software.owner_updates)
+    return add(out, by_owner(gradients, parameters, group));
+  if (shard == all) return add(out, plan_.comm->collective(Collective::reduce_scatter, gradients, group));
+  add(out, plan_.comm->subgroup(Collective::reduce_scatter, gradients, group, shard, true));
+  add(out, plan_.comm->subgroup(Collective::all_reduce, gradients.share(shard), group, all / shard, false));
 }
 
-Time DataParallel::gather_one(std::int64_t parameters, GroupKind group) const {
-  if (parameters == 0 || plan_.scenario.optimizer.zero == 0) return Time();
+void DataParallel::gather_one(std::int64_t parameters, GroupKind group, DataTraffic& out) const {
+  if (parameters == 0 || plan_.scenario.optimizer.zero == 0) return;
   const PrecisionConfig& p = plan_.scenario.precision;
   const Bytes values =
       p.fp8_parameters ? Bytes(parameters) : parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
-  if (plan_.scenario.optimizer.zero == 1 && machine_.software.owner_updates) return by_owner(values, parameters, group);
-  return plan_.comm->subgroup(Collective::all_gather, values, group, shard_ranks(group), true).time;
+  if (plan_.scenario.optimizer.zero == 1 && machine_.software.owner_updates)
+    return add(out, by_owner(values, parameters, group));
+  add(out, plan_.comm->subgroup(Collective::all_gather, values, group, shard_ranks(group), true));
 }
 
-Time DataParallel::reduce(const ParameterCount& p) const {
-  return reduce_one(p.dense, GroupKind::dp) + reduce_one(p.experts, GroupKind::expert_dp);
+DataTraffic DataParallel::reduce(const ParameterCount& p) const {
+  DataTraffic out;
+  reduce_one(p.dense, GroupKind::dp, out);
+  reduce_one(p.experts, GroupKind::expert_dp, out);
+  return out;
 }
 
-Time DataParallel::gather(const ParameterCount& p) const {
-  return gather_one(p.dense, GroupKind::dp) + gather_one(p.experts, GroupKind::expert_dp);
+DataTraffic DataParallel::gather(const ParameterCount& p) const {
+  DataTraffic out;
+  gather_one(p.dense, GroupKind::dp, out);
+  gather_one(p.experts, GroupKind::expert_dp, out);
+  return out;
 }
 
 Time DataParallel::elementwise(std::int64_t parameters) const {
@@ -69,32 +88,45 @@ Time DataParallel::elementwise(std::int64_t parameters) const {
 
 // Shards cut through matrices: an owner fetches the parts of its matrices that other ranks hold, point to point and
 // chunk by chunk beside the iterations (or everybody gathers everything).
-Time DataParallel::matrix_fetch(std::int64_t dense, std::int64_t experts) const {
+DataTraffic DataParallel::matrix_fetch(std::int64_t dense, std::int64_t experts) const {
+  DataTraffic out;
   const OptimizerConfig& o = plan_.scenario.optimizer;
-  if (o.zero == 0) return Time();
+  if (o.zero == 0) return out;
   const bool owned = o.muon_fetch == "owned";
   const auto one = [&](std::int64_t parameters, GroupKind group) {
     const int shards = shard_ranks(group);
-    if (shards <= 1 || parameters == 0) return Time();
+    if (shards <= 1 || parameters == 0) return;
     const Bytes all = parameters * o.gradient_bytes;
-    if (!owned) return plan_.comm->subgroup(Collective::all_gather, all, group, shards, true).time;
-    return plan_.comm->pipeline_hop(Bytes(all.count() / shards / shards * (shards - 1))).time;
+    CommCost gather = plan_.comm->subgroup(Collective::all_gather, all, group, shards, true);
+    if (!owned) return add(out, gather);
+    const CommCost own = plan_.comm->pipeline_hop(Bytes(all.count() / shards / shards * (shards - 1)));
+    // Owners are spread over the group: each sends to and receives from all of them what it would send in one message.
+    gather.traffic.collective = Collective::all_to_all;
+    gather.traffic.algorithm = Algorithm::direct;
+    gather.traffic.bytes = own.traffic.bytes * shards / (shards - 1);
+    gather.traffic.latency = own.traffic.latency;
+    gather.traffic.alone = own.traffic.alone;
+    gather.time = own.time;
+    add(out, gather);
   };
-  return one(dense, GroupKind::dp) + one(experts, GroupKind::expert_dp);
+  one(dense, GroupKind::dp);
+  one(experts, GroupKind::expert_dp);
+  return out;
 }
 
 // States in host memory come up and go back while the update runs; CPU gradient shards come up with them.
-Time DataParallel::host_states(std::int64_t own) const {
+Bytes DataParallel::host_states(std::int64_t own) const {
   const OptimizerConfig& o = plan_.scenario.optimizer;
   Bytes moved;
   if (o.states == "cpu") moved += own * o.state_bytes;
   if (o.gradient_shards == "cpu") moved += own * o.gradient_bytes;
-  return moved > Bytes(0) ? moved / machine_.gpu.host_link : Time();
+  return moved;
 }
 
-Time DataParallel::optimizer(const std::vector<const Chunk*>& chunks) const {
+OptimizerWork DataParallel::optimizer_work(const std::vector<const Chunk*>& chunks) const {
   const OptimizerConfig& o = plan_.scenario.optimizer;
-  if (o.name == "none") return Time();
+  OptimizerWork work;
+  if (o.name == "none") return work;
   std::int64_t dense = 0, experts = 0;
   for (const Chunk* c : chunks) {
     const ParameterCount p = c->owned();
@@ -103,11 +135,20 @@ Time DataParallel::optimizer(const std::vector<const Chunk*>& chunks) const {
   }
   const std::int64_t dense_shards = shard_ranks(GroupKind::dp), expert_shards = shard_ranks(GroupKind::expert_dp);
   const std::int64_t own = (dense + dense_shards - 1) / dense_shards + (experts + expert_shards - 1) / expert_shards;
-  if (own == 0) return Time();
-  Time t = elementwise(own);
-  if (o.name == "muon" || o.name == "muon_per_head")
-    t = std::max(t + muon_time(plan_, machine_, chunks, dense_shards, expert_shards), matrix_fetch(dense, experts));
-  return std::max(t, host_states(own));
+  if (own == 0) return work;
+  work.kernels = elementwise(own);
+  if (o.name == "muon" || o.name == "muon_per_head") {
+    work.kernels += muon_time(plan_, machine_, chunks, dense_shards, expert_shards);
+    work.fetch = matrix_fetch(dense, experts);
+  }
+  work.host = host_states(own);
+  return work;
+}
+
+Time DataParallel::optimizer(const std::vector<const Chunk*>& chunks) const {
+  const OptimizerWork work = optimizer_work(chunks);
+  const Time host = work.host > Bytes(0) ? work.host / machine_.gpu.host_link : Time();
+  return std::max({work.kernels, work.fetch.time, host});
 }
 
 Time DataParallel::norm_all_reduce() const {

@@ -19,25 +19,37 @@
 
 namespace k3sim {
 
+struct DataTraffic {
+  Time time;  // on an empty network
+  TrafficList flows;
+};
+
+// The update of one rank: kernels, and beside them matrices fetched from other owners and states in host memory.
+struct OptimizerWork {
+  Time kernels;
+  DataTraffic fetch;
+  Bytes host;  // comes up and goes back
+};
+
 class DataParallel {
  public:
   DataParallel(const StepPlan& plan, const Machine& machine) : plan_(plan), machine_(machine) {}
 
-  Time reduce(const ParameterCount& parameters) const;  // gradients of these parameters
-  Time gather(const ParameterCount& parameters) const;  // their updated (or sharded) values
-  Time optimizer(const std::vector<const Chunk*>& chunks) const;
+  DataTraffic reduce(const ParameterCount& parameters) const;  // gradients of these parameters
+  DataTraffic gather(const ParameterCount& parameters) const;  // their updated (or sharded) values
+  OptimizerWork optimizer_work(const std::vector<const Chunk*>& chunks) const;
+  Time optimizer(const std::vector<const Chunk*>& chunks) const;  // all of it at once
   Time norm_all_reduce() const;  // global gradient norm: one small all-reduce over all ranks
   bool sharded_parameters() const { return plan_.scenario.optimizer.zero >= 3; }
   bool reduce_every_microbatch() const { return plan_.scenario.optimizer.zero >= 2 && !reduces_by_chunk(plan_); }
   int shard_ranks(GroupKind group) const;
 
  private:
-  Time over_group(Collective kind, Bytes bytes, GroupKind group) const;
-  Time reduce_one(std::int64_t parameters, GroupKind group) const;
-  Time by_owner(Bytes bytes, std::int64_t parameters, GroupKind group) const;
-  Time gather_one(std::int64_t parameters, GroupKind group) const;
-  Time matrix_fetch(std::int64_t dense, std::int64_t experts) const;
-  Time host_states(std::int64_t own) const;
+  void reduce_one(std::int64_t parameters, GroupKind group, DataTraffic& out) const;
+  CommCost by_owner(Bytes bytes, std::int64_t parameters, GroupKind group) const;
+  void gather_one(std::int64_t parameters, GroupKind group, DataTraffic& out) const;
+  DataTraffic matrix_fetch(std::int64_t dense, std::int64_t experts) const;
+  Bytes host_states(std::int64_t own) const;
   Time elementwise(std::int64_t parameters) const;
 
   const StepPlan& plan_;

@@ -44,6 +44,7 @@ class Timer {
       out.provenance = c.provenance;
       out.network = c.network;
       out.nvlink = c.nvlink;
+      out.traffic = c.traffic;
     } else {
       const KernelTime t = machine_.cost->time(item.kernel);
       out.family = item.kernel.family;
@@ -73,7 +74,9 @@ void overlap_tensor_parallel(std::vector<TimedItem>& items, int tp) {
     const Time share = scale(items[i].time, 1.0 / tp);
     const Time hidden = scale(gemm, static_cast<double>(tp - 1) / tp);
     const Time left = items[i].time > hidden ? items[i].time - hidden : Time();
-    items[i].time = std::max(share, left);
+    const Time exposed = std::max(share, left);
+    if (items[i].time > Time()) shrink(items[i].traffic, exposed / items[i].time);
+    items[i].time = exposed;
   }
 }
 

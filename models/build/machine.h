@@ -10,6 +10,7 @@
 #include "models/comm/collectives.h"
 #include "models/cost/cost_model.h"
 #include "models/cost/gpu_profile.h"
+#include "sim/net/cluster_spec.h"
 
 namespace k3sim {
 
@@ -18,6 +19,8 @@ struct HostLimits {
   Bytes memory{0};
   Bandwidth dram{0};  // of the node, reads plus writes
   int gpus = 8;
+  Bandwidth copy_rate{0};  // one GPU alone in one direction, pinned memory
+  Time copy_latency{};     // of one copy
 };
 
 struct Machine {
@@ -26,6 +29,8 @@ struct Machine {
   CommModel comm;
   SoftwareProfile software;
   HostLimits host = {};
+  OverlapSlowdown slowdown = {};
+  ClusterSpec cluster = {};  // server and fabric; the number of servers comes from the scenario
 };
 
 }  // namespace k3sim

@@ -1,6 +1,7 @@
 // Profiles by name, with a suggestion for an unknown one. Source: product-spec section 3 (cluster, software).
 #include "models/build/machine_loader.h"
 
+#include "models/comm/fabric_loader.h"
 #include "models/config/data_files.h"
 #include "models/config/yaml_reader.h"
 #include "models/cost/gpu_profile.h"
@@ -49,6 +50,15 @@ Machine load_machine(const Scenario& scenario) {
     m.comm.scale_out.all_to_all_payload = *c.nic_override * share;
   }
   read_host(profile_path("hardware_profiles/node", c.node, "cluster.node"), m);
+  m.host.copy_rate = profile.host.single;
+  m.host.copy_latency = profile.host.latency;
+  m.slowdown = profile.slowdown;
+  ClusterQuestion question;
+  question.gpu = profile.collectives;
+  question.node = c.node;
+  question.fabric = c.fabric;
+  question.nic_override = c.nic_override;
+  m.cluster = load_cluster(question);
   m.software = load_software_profile(profile_path("hardware_profiles/software", scenario.software, "software"));
   if (profile.architecture == "hopper") {
     m.software.matmul_efficiency *= m.software.hopper_efficiency;

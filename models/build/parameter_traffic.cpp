@@ -1,6 +1,8 @@
 // See parameter_traffic.h. Source: k3-facts 2.3; Megatron-LM distributed optimizer; ZeRO-3 prefetch.
 #include "models/build/parameter_traffic.h"
 
+#include "models/build/host_copies.h"
+
 namespace k3sim {
 
 namespace {
@@ -51,7 +53,9 @@ bool ParameterTraffic::is_last_gradient(const Action& a, std::size_t index) cons
 }
 
 // Communication that runs beside compute takes SMs and bandwidth from it for as long as it lasts.
+// With flows the kernels beside it slow down by the measured matrix instead.
 Time ParameterTraffic::contention(Time communication) const {
+  if (emitter_.flows()) return Time();
   return scale(communication, machine_.software.compute_slowdown - 1.0);
 }
 
@@ -63,7 +67,8 @@ void ParameterTraffic::attach(PassWalk& walk, const Action& a, std::size_t index
   for (PassStep& step : walk.steps)
     if (step.last_gradient || data_parallel_.reduce_every_microbatch())
       step.contention +=
-          contention(data_parallel_.reduce(chunk_of(a.stage).steps()[static_cast<std::size_t>(step.part)].parameters));
+          contention(
+              data_parallel_.reduce(chunk_of(a.stage).steps()[static_cast<std::size_t>(step.part)].parameters).time);
 }
 
 // ZeRO-3 gathers every layer anew; ZeRO-1 with overlap gathered once at the start of the step.
@@ -74,10 +79,10 @@ void ParameterTraffic::attach_gathers(PassWalk& walk, const Action& a) {
     if (a.kind == ActionKind::kWeightGrad) return;
     if (!forward && !plan_.scenario.optimizer.reshard_after_forward) return;
     for (PassStep& s : walk.steps) {
-      const Time t = data_parallel_.gather(chunk.steps()[static_cast<std::size_t>(s.part)].parameters);
-      if (t == Time()) continue;
-      s.gather = emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
-      s.contention += contention(t);
+      const DataTraffic t = data_parallel_.gather(chunk.steps()[static_cast<std::size_t>(s.part)].parameters);
+      if (t.time == Time()) continue;
+      s.gather = add_gather(t);
+      s.contention += contention(t.time);
     }
     return;
   }
@@ -95,10 +100,14 @@ void ParameterTraffic::change_run(PassWalk& walk, const Action& a, std::size_t i
     const ParameterCount parameters = chunk_of(run_stage_).owned();
     if (!is_empty(parameters)) flushes_.push_back(add_reduction(parameters, run_tail_));
     if (plan_.scenario.overlap.grad_reduce && !walk.steps.empty())
-      walk.steps.front().contention += contention(data_parallel_.reduce(parameters));
+      walk.steps.front().contention += contention(data_parallel_.reduce(parameters).time);
   }
   if (flushes_.size() >= 2 && !walk.steps.empty()) walk.steps.front().buffer = flushes_[flushes_.size() - 2];
   run_stage_ = a.stage;
+}
+
+TaskId ParameterTraffic::add_gather(const DataTraffic& t) {
+  return emitter_.add_flow(StreamRole::param_gather, StepTask::param_gather, t.time, gather_label_, t.flows, true);
 }
 
 void ParameterTraffic::emit_initial_gathers(int rank) {
@@ -107,10 +116,8 @@ void ParameterTraffic::emit_initial_gathers(int rank) {
   for (int stage : plan_.schedule.stages_of_rank(rank)) {
     const Chunk& chunk = chunk_of(stage);
     for (std::size_t part = 0; part < chunk.steps().size(); ++part) {
-      const Time t = data_parallel_.gather(chunk.steps()[part].parameters);
-      if (t == Time()) continue;
-      first_gather_[gather_key(stage, static_cast<int>(part))] =
-          emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
+      const DataTraffic t = data_parallel_.gather(chunk.steps()[part].parameters);
+      if (t.time > Time()) first_gather_[gather_key(stage, static_cast<int>(part))] = add_gather(t);
     }
   }
 }
@@ -124,14 +131,15 @@ Bytes ParameterTraffic::shard(const ParameterCount& p) const {
 
 // The last task of the reduction: with CPU shards the sum on its way back.
 TaskId ParameterTraffic::add_reduction(const ParameterCount& parameters, TaskId ready) {
-  const Time t = data_parallel_.reduce(parameters);
-  if (t == Time() && !cpu_shards_) return kNoTask;
-  TaskId task = emitter_.add(StreamRole::grad_reduce, StepTask::grad_reduce, t, reduce_label_);
+  const DataTraffic t = data_parallel_.reduce(parameters);
+  if (t.time == Time() && !cpu_shards_) return kNoTask;
+  TaskId task =
+      emitter_.add_flow(StreamRole::grad_reduce, StepTask::grad_reduce, t.time, reduce_label_, t.flows, true);
   emitter_.depend(ready, task);
   if (cpu_shards_) {
-    const Time copy = shard(parameters) / machine_.gpu.host_link;
-    const TaskId up = emitter_.add(StreamRole::onload, StepTask::onload, copy, shard_label_);
-    const TaskId back = emitter_.add(StreamRole::offload, StepTask::offload, copy, shard_label_);
+    const Bytes bytes = shard(parameters);
+    const TaskId up = add_host_copy(emitter_, machine_, bytes, true, shard_label_);
+    const TaskId back = add_host_copy(emitter_, machine_, bytes, false, shard_label_);
     emitter_.depend(ready, up);
     emitter_.depend(up, back);
     emitter_.depend(task, back);
@@ -185,10 +193,14 @@ std::vector<TaskId> ParameterTraffic::close_rank(TaskId last_compute) {
   return done;
 }
 
-Time ParameterTraffic::late_gather(const std::vector<const Chunk*>& chunks) const {
-  Time gather;
+DataTraffic ParameterTraffic::late_gather(const std::vector<const Chunk*>& chunks) const {
+  DataTraffic gather;
   if (data_parallel_.sharded_parameters() || plan_.scenario.overlap.param_gather) return gather;
-  for (const Chunk* c : chunks) gather += data_parallel_.gather(c->owned());
+  for (const Chunk* c : chunks) {
+    const DataTraffic t = data_parallel_.gather(c->owned());
+    gather.time += t.time;
+    gather.flows.insert(gather.flows.end(), t.flows.begin(), t.flows.end());
+  }
   return gather;
 }
 

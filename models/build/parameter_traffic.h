@@ -33,7 +33,7 @@ class ParameterTraffic {
   bool is_last_gradient(const Action& action, std::size_t index) const;
   // Reduces what is left; tasks that must be done before the optimizer.
   std::vector<TaskId> close_rank(TaskId last_compute);
-  Time late_gather(const std::vector<const Chunk*>& chunks) const;
+  DataTraffic late_gather(const std::vector<const Chunk*>& chunks) const;
 
  private:
   const Chunk& chunk_of(int stage) const {
@@ -43,6 +43,7 @@ class ParameterTraffic {
   void attach_gathers(PassWalk& walk, const Action& action);
   void change_run(PassWalk& walk, const Action& action, std::size_t index);
   void emit_initial_gathers(int rank);
+  TaskId add_gather(const DataTraffic& traffic);
   TaskId add_reduction(const ParameterCount& parameters, TaskId ready);
   void flush_bucket();
   void gradients_ready(const PassStep& step, TaskId ready);

@@ -11,6 +11,7 @@
 
 #include "models/transformer/context_parallel.h"
 #include "sim/base/error.h"
+#include "sim/net/topology_checks.h"
 #include "sim/base/fingerprint.h"
 
 namespace k3sim {
@@ -132,16 +133,60 @@ void summarize_memory(StepSummary& s, const std::vector<RankMemory>& memory, Byt
   s.fits = s.short_by == Bytes(0) && s.host_short_by == Bytes(0);
 }
 
-std::vector<std::string> folded_dimensions(const StepPlan& plan, const StepGraphOptions& options) {
+std::vector<std::string> folded_dimensions(const StepPlan& plan, const std::vector<GroupKind>& unfold) {
   const ParallelConfig& p = plan.scenario.parallel;
   const auto unfolded = [&](GroupKind k) {
-    return std::find(options.unfold.begin(), options.unfold.end(), k) != options.unfold.end();
+    return std::find(unfold.begin(), unfold.end(), k) != unfold.end();
   };
   std::vector<std::string> out;
   if (p.tp > 1 && !unfolded(GroupKind::tp)) out.emplace_back("tp");
   if (p.cp > 1 && !unfolded(GroupKind::cp)) out.emplace_back("cp");
   if (p.ep > 1 && !unfolded(GroupKind::dp)) out.emplace_back("ep");
   if (p.dp > 1 && !unfolded(GroupKind::dp)) out.emplace_back("dp");
+  return out;
+}
+
+struct SteppedGraph {
+  StepGraph graph;
+  TaskTimes times;
+  std::vector<GroupKind> unfold;
+};
+
+// Beyond this, ranks that see different networks share their compute and are told apart on the links only.
+constexpr std::size_t kMaxUnfoldedTasks = 4'000'000;
+
+// Flows need one task per kernel: coarse steps (searches) have closed forms on an empty network.
+bool wants_flows(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options) {
+  return plan.scenario.network.mode == "flows" && options.detail == StepGraphOptions::Detail::kernel &&
+         machine.cluster.node.nvlink > Bandwidth(0);
+}
+
+SteppedGraph run_step(const StepPlan& plan, const Machine& machine, StepGraphOptions options,
+                      StepNetworkReport& network) {
+  options.flows = wants_flows(plan, machine, options);
+  // Overlapped pairs interleave kernels of two micro-batches: one task per pass cannot show that.
+  if (has_pairs(plan.schedule)) options.detail = StepGraphOptions::Detail::kernel;
+  SteppedGraph out{build_step_graph(plan, machine, options), {}, options.unfold};
+  if (!options.flows) {
+    out.times = longest_path(out.graph.built.graph, out.graph.built.durations);
+    return out;
+  }
+  const auto reason = reason_to_unfold(cluster_of(plan.scenario, machine));
+  NetworkUnfolding unfolding = NetworkUnfolding::none;
+  const auto missing = static_cast<std::size_t>(plan.placement->replicas()) / out.graph.replicas.size();
+  if (reason && missing > 1) {
+    unfolding = NetworkUnfolding::flows;
+    if (out.graph.built.graph.task_count() * missing <= kMaxUnfoldedTasks) {
+      unfolding = NetworkUnfolding::ranks;
+      out.unfold = options.unfold = {GroupKind::tp, GroupKind::cp, GroupKind::dp};
+      out.graph = build_step_graph(plan, machine, options);
+    }
+  }
+  StepNetwork net(plan, machine, out.graph, out.unfold);
+  out.times = net.run();
+  network = net.report();
+  network.unfolding = unfolding;
+  if (unfolding != NetworkUnfolding::none) network.unfold_reason = *reason;
   return out;
 }
 
@@ -155,18 +200,14 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
     throw ConfigError(fmt::format("no calibration to anchor the cost of '{}' on {}: {:.1f} % of the work is assumed",
                                   audit.missing, machine.gpu.name, 100.0 * audit.weak_seconds / audit.seconds),
                       "cluster.gpu");
-  StepGraphOptions graph_options = options.graph;
-  // Overlapped pairs interleave kernels of two micro-batches: one task per pass cannot show that.
-  if (has_pairs(plan.schedule)) graph_options.detail = StepGraphOptions::Detail::kernel;
-  StepGraph graph = build_step_graph(plan, machine, graph_options);
-  TaskTimes times = longest_path(graph.built.graph, graph.built.durations);
   StepSummary& s = out.summary;
+  auto [graph, times, unfold] = run_step(plan, machine, options.graph, s.network);
   s.step = step_period(graph, times);
   s.step_p95 = scale(s.step, 1.0 + relative_error_bar(audit));
   s.provenance = audit.worst_tier;
   s.assumed_pct = audit.seconds > 0 ? 100.0 * audit.weak_seconds / audit.seconds : 0.0;
   s.fingerprint = fingerprint(graph, times);
-  s.folded = folded_dimensions(plan, options.graph);
+  s.folded = s.network.unfolding == NetworkUnfolding::none ? folded_dimensions(plan, unfold) : std::vector<std::string>();
   out.ranks = break_down(graph, times);
   find_imbalance(plan, out.ranks);
   s.mean = mean_of(out.ranks);

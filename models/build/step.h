@@ -14,6 +14,7 @@
 #include "models/build/breakdown.h"
 #include "models/build/stage_memory.h"
 #include "models/build/step_graph.h"
+#include "models/build/step_network.h"
 
 namespace k3sim {
 
@@ -38,6 +39,7 @@ struct StepSummary {
   Provenance provenance = Provenance::measured;
   std::uint64_t fingerprint = 0;
   std::vector<std::string> folded;  // dimensions represented by one rank
+  StepNetworkReport network;
 };
 
 struct StepPrediction {

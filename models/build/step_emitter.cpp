@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "models/build/device_classes.h"
+
 namespace k3sim {
 
 namespace {
@@ -23,6 +25,7 @@ StepTask task_kind(const TimedItem& item) {
 void RankEmitter::open_rank(int rank, int replica) {
   rank_ = rank;
   replica_ = replica;
+  together_count_ = 0;
   const RankId id(rank * 1'000'000 + replica);
   for (int role = 0; role < kRankStreams; ++role)
     streams_[static_cast<std::size_t>(role)] = builder_.add_stream({id, static_cast<std::uint8_t>(role)});
@@ -30,6 +33,30 @@ void RankEmitter::open_rank(int rank, int replica) {
 
 TaskId RankEmitter::add(StreamRole role, StepTask kind, Time duration, std::uint32_t label) {
   return builder_.add(stream(role), static_cast<TaskKind>(kind), duration, label);
+}
+
+TaskId RankEmitter::add_flow(StreamRole role, StepTask kind, Time duration, std::uint32_t task_label,
+                             const TrafficList& traffic, bool together) {
+  if (!flows() || traffic.empty()) return add(role, kind, duration, task_label);
+  const TaskId task = builder_.add({.stream = stream(role),
+                                    .kind = static_cast<TaskKind>(kind),
+                                    .duration = duration,
+                                    .tag = task_label,
+                                    .resource = static_cast<ResourceClass>(kExternalProgress +
+                                                                           device_class(traffic.front()))});
+  const auto [it, fresh] =
+      traffic_index_.try_emplace({rank_, traffic}, static_cast<std::uint32_t>(graph_.traffics.size()));
+  if (fresh) graph_.traffics.push_back(it->first);
+  std::uint32_t joint = 0;
+  if (together && rendezvous) {
+    const auto [known, first] = joint_index_.try_emplace({rank_, together_count_++}, graph_.joints);
+    joint = known->second;
+    if (first) ++graph_.joints;
+  } else {
+    joint = graph_.joints++;
+  }
+  graph_.flow_tasks.push_back({task, it->second, together && rendezvous ? -1 : replica_, joint});
+  return task;
 }
 
 void RankEmitter::depend(TaskId before, TaskId after) {
@@ -54,11 +81,21 @@ std::uint32_t RankEmitter::pass_label(const PassStep& step) {
 
 TaskId RankEmitter::add_item(const TimedItem& item, std::uint32_t item_label) {
   const auto role = static_cast<StreamRole>(item.lane);  // lanes and the first stream roles share their order
-  if (!arrives(item)) return add(role, task_kind(item), item.time, item_label);
+  if (!item.is_comm) {
+    const ResourceClass resource = flows() ? device_class(item.family) : kExclusive;
+    return builder_.add({stream(role), static_cast<TaskKind>(task_kind(item)), item.time, item_label, resource});
+  }
+  const bool moves = flows() && item.traffic.kind != TrafficKind::none;
+  const auto task_of = [&] {
+    if (!moves) return add(role, task_kind(item), item.time, item_label);
+    return add_flow(role, task_kind(item), item.traffic.alone, item_label, {item.traffic});
+  };
+  if (!arrives(item)) return task_of();
   const TaskId arrive = add(role, StepTask::rendezvous, Time(), item_label);
-  const TaskId task = add(role, task_kind(item), item.time, item_label);
+  const TaskId task = task_of();
   const std::uint32_t number = collective_count_[{item.group, rank_, replica_}]++;
-  collectives.push_back({item.group, rank_, replica_, number, arrive, task});
+  const std::size_t flow = moves ? graph_.flow_tasks.size() - 1 : kNoFlow;
+  collectives.push_back({item.group, rank_, replica_, number, arrive, task, flow});
   return task;
 }
 

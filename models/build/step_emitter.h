@@ -41,8 +41,22 @@ class RankEmitter {
       : builder_(builder), machine_(machine), graph_(graph), detail_(detail) {}
 
   void open_rank(int rank, int replica);
+  // To come back to a rank after others were opened.
+  struct RankMark {
+    std::array<StreamId, kRankStreams> streams{};
+    std::uint32_t together = 0;
+  };
+  RankMark mark_rank() const { return {streams_, together_count_}; }
+  void reopen_rank(int rank, int replica, const RankMark& mark) {
+    rank_ = rank, replica_ = replica, streams_ = mark.streams, together_count_ = mark.together;
+  }
   StreamId stream(StreamRole role) const { return streams_[static_cast<std::size_t>(role)]; }
   TaskId add(StreamRole role, StepTask kind, Time duration, std::uint32_t label = 0);
+  // A communication or copy: with flows in force the bytes decide how long it takes, else the duration. `together`: the
+  // same task of all simulated replicas starts and ends with it.
+  TaskId add_flow(StreamRole role, StepTask kind, Time duration, std::uint32_t label, const TrafficList& traffic,
+                  bool together = false);
+  bool flows() const { return graph_.flows; }
   void depend(TaskId before, TaskId after);
 
   // Emits items until the walk ends or (when `until_comm`) an expert-communication item has been emitted.
@@ -63,7 +77,9 @@ class RankEmitter {
     int rank, replica;
     std::uint32_t number;
     TaskId arrive, task;
+    std::size_t flow;  // in StepGraph::flow_tasks; kNoFlow
   };
+  static constexpr std::size_t kNoFlow = static_cast<std::size_t>(-1);
   std::vector<Collective> collectives;
   bool rendezvous = false;
   Time host_action{};  // added to the first pass of an action
@@ -102,6 +118,9 @@ class RankEmitter {
   int rank_ = 0, replica_ = 0;
   std::map<std::tuple<const TimedPass*, int, int>, std::uint32_t> pass_labels_;
   std::map<std::tuple<GroupKind, int, int>, std::uint32_t> collective_count_;
+  std::map<StageTraffic, std::uint32_t> traffic_index_;
+  std::map<std::pair<int, std::uint32_t>, std::uint32_t> joint_index_;  // by (rank, running number)
+  std::uint32_t together_count_ = 0;                                    // on the open rank
 };
 
 }  // namespace k3sim

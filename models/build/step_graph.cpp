@@ -8,6 +8,7 @@
 
 #include "models/build/activation_copies.h"
 #include "models/build/attnres_flow.h"
+#include "models/build/host_copies.h"
 #include "models/build/parameter_traffic.h"
 #include "models/build/replicas.h"
 #include "models/build/step_emitter.h"
@@ -44,6 +45,8 @@ class StepBuilder {
         parameters_(plan, machine, emitter_),
         copies_(plan, machine, emitter_) {
     graph_.detail = options.detail;
+    graph_.flows = options.flows;
+    CS_CHECK(!options.flows || options.detail == StepGraphOptions::Detail::kernel, "flows need one task per kernel");
     graph_.replicas = represented_replicas(plan, options.unfold);
     const Schedule& s = plan_.schedule;
     ends_.stages = static_cast<std::size_t>(s.stages);
@@ -58,6 +61,8 @@ class StepBuilder {
     optimizer_label_ = emitter_.label("optimizer");
     barrier_label_ = emitter_.label("gradient norm");
     overhead_label_ = emitter_.label("framework");
+    fetch_label_ = emitter_.label("matrix fetch");
+    state_label_ = emitter_.label("optimizer states");
   }
 
   StepGraph build() && {
@@ -122,11 +127,13 @@ class StepBuilder {
     if (s.rank_of_stage[static_cast<std::size_t>(next)] == rank) return;
     // The boundary belongs to the earlier of the two stages; gradients flow back with the same size.
     const Bytes bytes = boundaries_.payload[static_cast<std::size_t>(forward ? a.stage : next)];
-    const Time hop = plan_.comm->pipeline_hop(bytes).time;
+    CommCost hop = plan_.comm->pipeline_hop(bytes);
+    hop.traffic.peer = s.rank_of_stage[static_cast<std::size_t>(next)];
     const StreamRole role = !plan_.scenario.overlap.p2p ? StreamRole::compute
                             : forward                   ? StreamRole::send_forward
                                                         : StreamRole::send_backward;
-    const TaskId transfer = emitter_.add(role, StepTask::transfer, hop, transfer_label_);
+    const TaskId transfer = emitter_.add_flow(role, StepTask::transfer, hop.time, transfer_label_,
+                                              hop.traffic.kind == TrafficKind::none ? TrafficList{} : TrafficList{hop.traffic});
     emitter_.depend(out, transfer);
     ends_.out[key] = transfer;
   }
@@ -158,12 +165,12 @@ class StepBuilder {
     emitter_.open_rank(rank, q);
     graph_.compute_stream.back().push_back(emitter_.stream(StreamRole::compute));
     parameters_.open_rank(rank);
-    copies_.open_rank();
+    copies_.open_rank(rank);
     last_compute_ = kNoTask;
     const std::vector<Action>& actions = plan_.schedule.actions[static_cast<std::size_t>(rank)];
     for (std::size_t i = 0; i < actions.size(); ++i) emit_action(actions[i], i, rank, q);
     rank_done_.push_back(parameters_.close_rank(last_compute_));
-    rank_streams_.push_back({emitter_.stream(StreamRole::compute), emitter_.stream(StreamRole::param_gather)});
+    rank_streams_.push_back(emitter_.mark_rank());
   }
 
   void connect_stages() {
@@ -188,10 +195,14 @@ class StepBuilder {
       const int leader = plan_.placement->members(c.group, replica).front();
       groups[{c.group, c.rank, leader, c.number}].push_back(&c);
     }
-    for (const auto& [key, members] : groups)
+    for (const auto& [key, members] : groups) {
+      for (const auto* a : members)
+        if (a->flow != RankEmitter::kNoFlow)
+          graph_.flow_tasks[a->flow].joint = graph_.flow_tasks[members.front()->flow].joint;
       for (const auto* a : members)
         for (const auto* b : members)
           if (a != b) emitter_.depend(a->arrive, b->task);
+    }
   }
 
   // Gradient norm over all ranks, optimizer, parameters (when not overlapped with the next forward), framework.
@@ -207,29 +218,50 @@ class StepBuilder {
         builder_.add(global, static_cast<TaskKind>(StepTask::host), machine_.software.step_overhead, overhead_label_);
     std::size_t i = 0;
     for (int rank = 0; rank < plan_.schedule.ranks; ++rank) {
-      const auto [update, gather] = update_times(rank);
+      const RankUpdate u = update_of(rank);
       for (std::size_t q = 0; q < graph_.replicas.size(); ++q, ++i) {
-        const TaskId o =
-            builder_.add(rank_streams_[i].first, static_cast<TaskKind>(StepTask::optimizer), update, optimizer_label_);
-        if (graph_.staggered)
-          for (TaskId t : rank_done_[i]) builder_.depend(t, o);
-        else
-          builder_.depend(barrier, o);
-        TaskId last = o;
-        if (gather > Time()) {
-          last = builder_.add(rank_streams_[i].second, static_cast<TaskKind>(StepTask::param_gather), gather,
-                              gather_label_);
-          builder_.depend(o, last);
+        emitter_.reopen_rank(rank, static_cast<int>(q), rank_streams_[i]);
+        const std::vector<TaskId> updated = emit_update(u, graph_.staggered ? rank_done_[i] : std::vector{barrier});
+        if (u.gather.time == Time()) {
+          for (TaskId t : updated) builder_.depend(t, end);
+          continue;
         }
-        builder_.depend(last, end);
+        const TaskId gather = emitter_.add_flow(StreamRole::param_gather, StepTask::param_gather, u.gather.time,
+                                                gather_label_, u.gather.flows, true);
+        for (TaskId t : updated) builder_.depend(t, gather);
+        builder_.depend(gather, end);
       }
     }
   }
 
-  std::pair<Time, Time> update_times(int rank) const {
+  struct RankUpdate {
+    OptimizerWork work;
+    Time all_at_once;
+    DataTraffic gather;
+  };
+
+  // Flows: kernels, matrices of other owners and host memory go side by side on their own streams.
+  std::vector<TaskId> emit_update(const RankUpdate& u, const std::vector<TaskId>& before) {
+    std::vector<TaskId> tasks;
+    const bool flows = emitter_.flows();
+    tasks.push_back(emitter_.add(StreamRole::compute, StepTask::optimizer, flows ? u.work.kernels : u.all_at_once,
+                                 optimizer_label_));
+    if (flows && !u.work.fetch.flows.empty())
+      tasks.push_back(emitter_.add_flow(StreamRole::param_gather, StepTask::param_gather, u.work.fetch.time,
+                                        fetch_label_, u.work.fetch.flows, true));
+    if (flows && u.work.host > Bytes(0))
+      for (bool to_gpu : {true, false})
+        tasks.push_back(add_host_copy(emitter_, machine_, u.work.host, to_gpu, state_label_));
+    for (TaskId t : tasks)
+      for (TaskId b : before) emitter_.depend(b, t);
+    return tasks;
+  }
+
+  RankUpdate update_of(int rank) const {
     std::vector<const Chunk*> chunks;
     for (int stage : plan_.schedule.stages_of_rank(rank)) chunks.push_back(&chunk_of(stage));
-    return {parameters_.data_parallel().optimizer(chunks), parameters_.late_gather(chunks)};
+    const DataParallel& d = parameters_.data_parallel();
+    return {d.optimizer_work(chunks), d.optimizer(chunks), parameters_.late_gather(chunks)};
   }
 
   const StepPlan& plan_;
@@ -244,8 +276,9 @@ class StepBuilder {
   TaskId last_compute_ = kNoTask;
   Endpoints ends_;
   std::vector<std::vector<TaskId>> rank_done_;
-  std::vector<std::pair<StreamId, StreamId>> rank_streams_;
-  std::uint32_t transfer_label_ = 0, gather_label_ = 0, optimizer_label_ = 0, barrier_label_ = 0, overhead_label_ = 0;
+  std::vector<RankEmitter::RankMark> rank_streams_;
+  std::uint32_t transfer_label_ = 0, gather_label_ = 0, optimizer_label_ = 0, barrier_label_ = 0, overhead_label_ = 0,
+                fetch_label_ = 0, state_label_ = 0;
 };
 
 }  // namespace

@@ -57,6 +57,7 @@ constexpr int kRankStreams = 12;  // all but global
 struct StepGraphOptions {
   enum class Detail : std::uint8_t { step, kernel } detail = Detail::step;
   std::vector<GroupKind> unfold;  // dims of tp, cp, dp (expert groups follow) that get their own ranks
+  bool flows = false;             // communication and copies are flows (needs kernel detail), not fixed durations
 };
 
 struct ActionSpan {
@@ -71,8 +72,23 @@ struct TaskLabel {
   std::int32_t chunk = -1, part = -1;
 };
 
+// What the simulated ranks of one pipeline rank move in one task.
+struct StageTraffic {
+  std::int32_t rank = 0;
+  TrafficList pieces;
+  friend auto operator<=>(const StageTraffic&, const StageTraffic&) = default;
+};
+
+struct FlowTask {
+  TaskId task;
+  std::uint32_t traffic = 0;  // in StepGraph::traffics
+  std::int32_t replica = 0;   // index of the represented replica; -1: all represented replicas at once
+  std::uint32_t joint = 0;    // tasks of one collective on several ranks have the same number
+};
+
 struct StepGraph {
   StepGraphOptions::Detail detail = StepGraphOptions::Detail::step;
+  bool flows = false;
   // Ranks start the next step as soon as their own optimizer is done (zero-bubble post-validation): warm-up of one step
   // lies beside the cool-down of the one before, and a step lasts as long as the busiest rank's own span.
   bool staggered = false;
@@ -81,6 +97,9 @@ struct StepGraph {
   std::vector<TaskLabel> labels;                      // by TaskGraph::tag
   std::vector<std::vector<StreamId>> compute_stream;  // [pipeline rank][represented replica]
   std::vector<int> replicas;                          // represented replica numbers of one stage
+  std::vector<StageTraffic> traffics;                 // distinct; empty without flows
+  std::vector<FlowTask> flow_tasks;
+  std::uint32_t joints = 0;
 };
 
 StepGraph build_step_graph(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options);

@@ -10,7 +10,15 @@
 namespace k3sim {
 namespace {
 
-void add_loads(const FlowContext& c, Algorithm algorithm, Collective kind, double bytes) {
+FlowStage stage_of(FlowClass flow) {
+  FlowStage s;
+  s.flows.push_back(std::move(flow));
+  return s;
+}
+
+}  // namespace
+
+void add_algorithm_loads(const FlowContext& c, Algorithm algorithm, Collective kind, double bytes) {
   switch (algorithm) {
     case Algorithm::ring:
       return add_ring_loads(c, bytes, kind);
@@ -26,14 +34,6 @@ void add_loads(const FlowContext& c, Algorithm algorithm, Collective kind, doubl
       return kind == Collective::send_recv ? add_message_loads(c, bytes) : add_all_to_all_loads(c, bytes);
   }
 }
-
-FlowStage stage_of(FlowClass flow) {
-  FlowStage s;
-  s.flows.push_back(std::move(flow));
-  return s;
-}
-
-}  // namespace
 
 PlacedGroup place_group(const Topology& topology, std::span<const int> gpus) {
   PlacedGroup g;
@@ -66,7 +66,7 @@ FlowPlan collective_flows(const CommModel& model, const Router& router, const To
   if (group.ranks() < 2 || buffer == Bytes(0)) return plan;
   const CollectiveTime t = collective_time(model, kind, buffer, comm_group(group));
   const FlowContext c{topology, router, group, scratch};
-  add_loads(c, t.algorithm, kind, buffer.as_double());
+  add_algorithm_loads(c, t.algorithm, kind, buffer.as_double());
   plan.stages.push_back(stage_of(scratch.take(t.latency, t.time)));
   return plan;
 }

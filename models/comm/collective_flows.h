@@ -50,6 +50,9 @@ void add_all_to_all_loads(const FlowContext& c, double bytes);  // with PXN; one
 void add_two_hop_loads(const FlowContext& c, const TwoHopBytes& bytes);
 void add_message_loads(const FlowContext& c, double bytes);  // rank 0 to rank 1
 
+// The one of the above that stands for the algorithm.
+void add_algorithm_loads(const FlowContext& c, Algorithm algorithm, Collective kind, double bytes);
+
 // The plan that runs `kind` as the tuner would.
 FlowPlan collective_flows(const CommModel& model, const Router& router, const Topology& topology, Collective kind,
                           Bytes buffer, const PlacedGroup& group, LinkLoads& scratch);

@@ -78,6 +78,15 @@ FabricSpec load_fabric(const std::string& name) {
 
 }  // namespace
 
+void use_gpus_per_node(NodeSpec& node, int gpus) {
+  if (gpus == node.gpus) return;
+  node.nics = std::max(1, node.nics * gpus / node.gpus);
+  while (gpus % node.nics != 0 && node.nics % gpus != 0) --node.nics;
+  node.sockets = std::max(1, std::min(node.sockets, gpus));
+  if (gpus % node.gpus_per_pcie_switch != 0) node.gpus_per_pcie_switch = 1;
+  node.gpus = gpus;
+}
+
 ClusterSpec load_cluster(const ClusterQuestion& q) {
   ClusterSpec spec;
   spec.nodes = q.nodes;
@@ -87,12 +96,7 @@ ClusterSpec load_cluster(const ClusterQuestion& q) {
   if (spec.node.nvlink.value() <= 0) {
     spec.node.nvlink = load_comm_model(data_path("hardware_profiles/collectives/" + q.gpu + ".yaml")).p2p_rate;
   }
-  if (q.gpus_per_node > 0 && q.gpus_per_node != spec.node.gpus) {  // fewer GPUs of the same server
-    spec.node.nics = std::max(1, spec.node.nics * q.gpus_per_node / spec.node.gpus);
-    spec.node.sockets = std::max(1, std::min(spec.node.sockets, q.gpus_per_node));
-    if (q.gpus_per_node % spec.node.gpus_per_pcie_switch != 0) spec.node.gpus_per_pcie_switch = 1;
-    spec.node.gpus = q.gpus_per_node;
-  }
+  if (q.gpus_per_node > 0) use_gpus_per_node(spec.node, q.gpus_per_node);
   if (q.oversubscription > 0) spec.fabric.oversubscription = q.oversubscription;
   if (q.nic_override) {
     spec.fabric.link_rate = *q.nic_override * (1.0 / spec.fabric.payload_efficiency);

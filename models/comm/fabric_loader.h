@@ -21,6 +21,9 @@ struct ClusterQuestion {
   std::vector<LinkFault> faults{};
 };
 
+// Fewer (or more) GPUs in the same kind of server: NICs in proportion.
+void use_gpus_per_node(NodeSpec& node, int gpus);
+
 // Throws ConfigError with every problem of the files.
 ClusterSpec load_cluster(const ClusterQuestion& question);
 

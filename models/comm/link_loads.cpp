@@ -19,6 +19,18 @@ void LinkLoads::add(const Route& route, double bytes) {
   for (const PathElement& e : route.path) add(e.link.value, e.weight * bytes);
 }
 
+std::vector<std::pair<std::uint32_t, double>> LinkLoads::drain() {
+  std::sort(touched_.begin(), touched_.end());
+  std::vector<std::pair<std::uint32_t, double>> out;
+  out.reserve(touched_.size());
+  for (const std::uint32_t l : touched_) {
+    out.emplace_back(l, bytes_[l]);
+    bytes_[l] = 0;
+  }
+  touched_.clear();
+  return out;
+}
+
 FlowClass LinkLoads::take(Time latency, Time free_time) {
   CS_CHECK(!touched_.empty(), "a communication without any byte on a link");
   std::sort(touched_.begin(), touched_.end());

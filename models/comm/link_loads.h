@@ -28,6 +28,9 @@ class LinkLoads {
   // that are not simulated carry equal loads, so leaving them out changes no rate. Empty: keep all.
   void keep_only(std::vector<char> keep) { keep_ = std::move(keep); }
 
+  // The loads by ascending link, and an empty LinkLoads again.
+  std::vector<std::pair<std::uint32_t, double>> drain();
+
   // The loads as one flow, and an empty LinkLoads again. Requires: !empty().
   FlowClass take(Time latency, Time free_time);
 

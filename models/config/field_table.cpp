@@ -214,6 +214,16 @@ Fields attnres_fields() {
   };
 }
 
+Fields network_fields() {
+  return {
+      words("network.mode", K3SIM_AT(network.mode),
+            "kernel detail: communication and copies share links as flows, or every one has an empty network",
+            {"flows", "closed_form"}),
+      {"network.faults", K3SIM_AT(network.faults),
+       "slower or missing links, as \"n3.nic5>leaf5=0.5\" (names as in `k3sim topology show --links`)"},
+  };
+}
+
 std::string text_of(bool v) {
   return v ? "true" : "false";
 }
@@ -265,7 +275,8 @@ const std::vector<Field>& scenario_fields() {
     Fields all;
     for (Fields (*section)() :
          {top_fields, cluster_fields, parallel_fields, batch_fields, schedule_fields, moe_fields, activation_fields,
-          memory_fields, optimizer_fields, overlap_and_precision_fields, attnres_fields}) {
+          memory_fields, optimizer_fields, overlap_and_precision_fields, attnres_fields,
+          network_fields}) {
       Fields fields = section();
       std::move(fields.begin(), fields.end(), std::back_inserter(all));
     }

@@ -125,6 +125,11 @@ struct MemoryConfig {
   std::string conf;                 // PYTORCH_ALLOC_CONF, for example "max_split_size_mb:256"; empty: the stack's
 };
 
+struct NetworkConfig {
+  std::string mode = "flows";       // flows | closed_form: communication shares links, or has an empty network
+  std::vector<std::string> faults;  // "LINK=FACTOR": degraded (or, with 0, missing) links; names as in `topology show`
+};
+
 struct Scenario {
   std::string file;  // where it came from; empty when built in code
   std::string text;  // the YAML after overrides, for the report and the digest
@@ -141,6 +146,7 @@ struct Scenario {
   PrecisionConfig precision;
   MemoryConfig memory;
   AttnresConfig attnres;
+  NetworkConfig network;
   std::string software = "default";  // hardware_profiles/software/NAME.yaml
   bool mtp = true;                   // train the model's MTP layers when it has any
 };

@@ -29,8 +29,7 @@ DeviceSharing::DeviceSharing(const TaskGraph& graph, const SlowdownTable& table)
 }
 
 bool DeviceSharing::shares(TaskId task) const {
-  const ResourceClass c = graph_->resource(task);
-  return c != kExclusive && c <= kMaxSharedClass && device_of_stream_[graph_->stream(task).value] != kNoDevice;
+  return shared_class(graph_->resource(task)) != kExclusive && device_of_stream_[graph_->stream(task).value] != kNoDevice;
 }
 
 void DeviceSharing::mark_changed(std::uint32_t device) {
@@ -41,21 +40,23 @@ void DeviceSharing::mark_changed(std::uint32_t device) {
 
 void DeviceSharing::start(TaskId task, Time work, Time now) {
   const std::uint32_t d = device_of_stream_[graph_->stream(task).value];
-  const ResourceClass c = graph_->resource(task);
-  devices_[d].running.push_back({.task = task, .resource = c, .remaining = work, .since = now});
+  const ResourceClass resource = graph_->resource(task), c = shared_class(resource);
+  if (!is_external(resource))
+    devices_[d].running.push_back({.task = task, .resource = c, .remaining = work, .since = now});
   ++devices_[d].count[c];
   mark_changed(d);
 }
 
 void DeviceSharing::finish(TaskId task) {
   const std::uint32_t d = device_of_stream_[graph_->stream(task).value];
+  --devices_[d].count[shared_class(graph_->resource(task))];
+  mark_changed(d);
+  if (is_external(graph_->resource(task))) return;
   std::vector<Running>& running = devices_[d].running;
   const auto at = std::find_if(running.begin(), running.end(), [&](const Running& r) { return r.task == task; });
   CS_CHECK(at != running.end(), "task {} ends on device {} without running there", task.value, d);
-  --devices_[d].count[at->resource];
   *at = running.back();  // order among the running does not matter: completions are ordered by the queue
   running.pop_back();
-  mark_changed(d);
 }
 
 std::size_t DeviceSharing::update(Time now, StreamQueue& queue) {

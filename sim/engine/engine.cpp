@@ -121,8 +121,9 @@ class Run {
   bool start_elsewhere(TaskId t, Time work) {
     const ResourceClass resource = graph_.resource(t);
     if (resource == kExclusive) return false;
-    if (resource == kExternalProgress) {
+    if (is_external(resource)) {
       CS_CHECK(progress_ != nullptr, "task {} needs a progress model and there is none", t.value);
+      if (sharing_ && sharing_->shares(t)) sharing_->start(t, work, now_);
       progress_->start(t, work, now_);
       return true;
     }

@@ -29,7 +29,7 @@ StreamId GraphBuilder::add_stream(const StreamInfo& info) {
 TaskId GraphBuilder::add(const TaskSpec& spec) {
   CS_CHECK(spec.stream.value < graph_.streams_.size(), "task {} on unknown stream {}", task_count(), spec.stream.value);
   CS_CHECK(spec.duration >= Time(), "task {} lasts {} ps", task_count(), spec.duration.picoseconds());
-  CS_CHECK(spec.resource <= kMaxSharedClass || spec.resource == kExternalProgress, "task {} has resource class {}",
+  CS_CHECK(shared_class(spec.resource) <= kMaxSharedClass, "task {} has resource class {}",
            task_count(), spec.resource);
   CS_CHECK(task_count() < kMaxCount, "more than {} tasks", kMaxCount);
   graph_.stream_.push_back(spec.stream);
@@ -80,7 +80,7 @@ BuiltGraph GraphBuilder::build() && {
   sort_streams();
   sort_edges();
   edges_ = {};
-  graph_.has_external_tasks_ = std::ranges::count(graph_.resource_, kExternalProgress) > 0;
+  graph_.has_external_tasks_ = std::ranges::any_of(graph_.resource_, is_external);
   return {std::move(graph_), std::move(durations_)};
 }
 

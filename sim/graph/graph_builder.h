@@ -24,7 +24,7 @@ struct TaskSpec {
   TaskKind kind = 0;
   Time duration;                        // at full speed
   std::uint32_t tag = 0;                // returned by TaskGraph::tag
-  ResourceClass resource = kExclusive;  // kExclusive, 1 ... kMaxSharedClass, or kExternalProgress
+  ResourceClass resource = kExclusive;  // 0 ... kMaxSharedClass, and kExternalProgress added
 };
 
 struct BuiltGraph {

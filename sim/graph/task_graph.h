@@ -25,7 +25,15 @@ using TaskKind = std::uint16_t;  // what the task is; meaning belongs to the cal
 using ResourceClass = std::uint8_t;
 inline constexpr ResourceClass kExclusive = 0;
 inline constexpr ResourceClass kMaxSharedClass = 7;
-inline constexpr ResourceClass kExternalProgress = 255;  // a progress model (for example the flow engine) decides
+// A progress model (for example the flow engine) decides how long it takes; plus a shared class: it slows down what runs
+// beside it on the device, but the model alone decides about its own pace.
+inline constexpr ResourceClass kExternalProgress = 128;
+constexpr bool is_external(ResourceClass r) {
+  return r >= kExternalProgress;
+}
+constexpr ResourceClass shared_class(ResourceClass r) {
+  return r % kExternalProgress;
+}
 
 struct StreamInfo {
   RankId rank;            // streams of one rank share one device; invalid: belongs to no device
@@ -58,7 +66,7 @@ class TaskGraph {
   std::span<const TaskId> stream_order() const { return stream_order_; }
   std::span<const std::uint32_t> stream_begin() const { return stream_begin_; }
 
-  bool has_external_tasks() const { return has_external_tasks_; }  // any of kExternalProgress
+  bool has_external_tasks() const { return has_external_tasks_; }  // any that is_external
   std::size_t memory_bytes() const;
 
  private:

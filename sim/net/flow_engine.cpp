@@ -3,6 +3,7 @@
 #include "sim/net/flow_engine.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "sim/base/check.h"
 
@@ -16,6 +17,13 @@ Time time_at_rate(double bytes, double rate) {
   if (seconds >= 500) return Time::from_seconds_ceil(seconds);
   const auto whole = static_cast<std::int64_t>(ps);
   return Time::ps(whole + (ps - static_cast<double>(whole) > ps * 0x1p-50 ? 1 : 0));
+}
+
+// The nearest rate with 32 significant bits. Sums of the same loads in another order (one class that stands for four, or
+// four classes) differ in the last bits; rounding makes them the same rate, so that runs agree to the picosecond.
+double rounded(double rate) {
+  constexpr std::uint64_t kDropped = (std::uint64_t{1} << 20) - 1;
+  return std::bit_cast<double>((std::bit_cast<std::uint64_t>(rate) + (kDropped + 1) / 2) & ~kDropped);
 }
 
 }  // namespace
@@ -82,10 +90,10 @@ void FlowEngine::settle() {
   dirty_ = false;
   const auto changes = solver_.solve(table_);
   if (record_) {  // decreases first, so that a peak is a load that really existed
-    for (const auto& c : changes) add_load(c.slot, std::min(0.0, c.rate - table_.flow(c.slot).rate));
-    for (const auto& c : changes) add_load(c.slot, std::max(0.0, c.rate - table_.flow(c.slot).rate));
+    for (const auto& c : changes) add_load(c.slot, std::min(0.0, rounded(c.rate) - table_.flow(c.slot).rate));
+    for (const auto& c : changes) add_load(c.slot, std::max(0.0, rounded(c.rate) - table_.flow(c.slot).rate));
   }
-  for (const auto& c : changes) set_rate(c.slot, c.rate);
+  for (const auto& c : changes) set_rate(c.slot, rounded(c.rate));
 }
 
 Time FlowEngine::next_event() {

@@ -41,7 +41,7 @@ NetworkReport network_report(const Topology& t, const FlowEngine& engine, Time d
   for (std::size_t i = 0; i < shown; ++i) {
     const std::uint32_t l = used[i];
     report.hottest.push_back({t.link_name(LinkId(static_cast<std::size_t>(l))), engine.usage()[l].bytes,
-                              engine.usage()[l].peak_load / t.links[l].capacity.value(), mean(l)});
+                              engine.usage()[l].peak_load / t.links[l].capacity.value(), mean(l), 1});
   }
   return report;
 }

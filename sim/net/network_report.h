@@ -22,6 +22,7 @@ struct HotLink {
   double bytes = 0;
   double peak_utilisation = 0;
   double mean_utilisation = 0;
+  std::size_t alike = 1;  // links with exactly this load, itself included
 };
 struct NetworkReport {
   std::vector<LinkClassUsage> classes;

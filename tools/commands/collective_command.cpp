@@ -97,7 +97,8 @@ class FlowRunner {
     const FlowPlan plan = collective_flows(m, router_, topology_, kind, size, placed_, loads_);
     const std::vector<FlowPlan> plans(static_cast<std::size_t>(groups_), plan);
     const auto capacities = topology_.capacities();
-    NetworkProgress network(capacities, plans);
+    const NetworkWork work = one_job_per_task(plans);
+    NetworkProgress network(capacities, work);
     for (std::size_t t = 0; t < plans.size(); ++t) network.start(TaskId(t), Time(), Time());
     std::vector<TaskId> done;
     Time last;

@@ -16,6 +16,7 @@
 #include "sim/trace/perfetto_proto.h"
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
+#include "tools/report/network_summary.h"
 #include "tools/report/run_report.h"
 #include "tools/report/run_tables.h"
 #include "tools/report/step_trace.h"
@@ -74,17 +75,20 @@ void write_outputs(const Options& o, const Scenario& scenario, const StepPredict
   OutputFolder out(o.out);
   const CsvTable ranks = ranks_table(p), breakdown = breakdown_table(p), memory = memory_table(p);
   const CsvTable peak = memory_peak_table(fullest), curve = memory_curve_table(fullest);
+  const CsvTable network = network_table_csv(p.summary.network);
   out.add("summary.json", summary_json(scenario, p));
   out.add("ranks.csv", ranks.text());
   out.add("breakdown.csv", breakdown.text());
   out.add("memory.csv", memory.text());
   out.add("memory_peak.csv", peak.text());
   out.add("memory_curve.csv", curve.text());
+  out.add("network.csv", network.text());
   out.add("data_dictionary.csv", data_dictionary_csv({{"ranks.csv", &ranks},
                                                       {"breakdown.csv", &breakdown},
                                                       {"memory.csv", &memory},
                                                       {"memory_peak.csv", &peak},
-                                                      {"memory_curve.csv", &curve}}));
+                                                      {"memory_curve.csv", &curve},
+                                                      {"network.csv", &network}}));
   add_trace(out, p, o.trace_ranks);
   const std::string data = run_report({scenario, p, command_line(o), {}, &fullest}).data();
   out.add("report_data.json.gz", gzip(data));

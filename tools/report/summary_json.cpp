@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/failure/goodput.h"
+#include "tools/report/network_summary.h"
 #include "tools/report/sha256.h"
 
 namespace k3sim {
@@ -85,6 +86,7 @@ std::string summary_json(const Scenario& scenario, const StepPrediction& p) {
   j["provenance"] = to_string(s.provenance);
   j["assumed_pct"] = rounded(s.assumed_pct);
   j["folded"] = s.folded;
+  j["network"] = network_json(s.network);
   j["fingerprint"] = fmt::format("{:016x}", s.fingerprint);
   j["k3sim_version"] = K3SIM_VERSION;
   j["scenario_sha256"] = scenario_digest(scenario);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/failure/goodput.h"
+#include "tools/report/network_summary.h"
 #include "tools/report/summary_json.h"
 
 namespace k3sim {
@@ -87,6 +88,7 @@ std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool
       "  costs: worst tier {}, {:.1f} % of the work uncalibrated; ${:.2f} per step; goodput under failures {:.1f} "
       "%\n\n",
       to_string(s.provenance), s.assumed_pct, s.cost_usd_per_step, 100.0 * daly_goodput(scenario.cluster.gpus()).share);
+  out.insert(out.size() - 1, network_text(s.network, step));
   out += "where the step goes (mean over pipeline ranks)\n";
   for (const BreakdownPart& part : breakdown_parts()) {
     const double t = (s.mean.*part.field).seconds();

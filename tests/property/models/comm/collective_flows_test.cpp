@@ -35,7 +35,8 @@ PlacedGroup group(const World& w, int ranks, int stride = 1) {
 
 Time run(const World& w, std::vector<FlowPlan> plans) {
   const auto capacities = w.topology.capacities();
-  NetworkProgress network(capacities, plans);
+  const NetworkWork work = one_job_per_task(plans);
+  NetworkProgress network(capacities, work);
   std::vector<TaskId> done;
   for (std::size_t t = 0; t < plans.size(); ++t) network.start(TaskId(t), Time(), Time());
   Time last;

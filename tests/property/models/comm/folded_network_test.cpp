@@ -57,7 +57,8 @@ std::vector<Time> run(const Topology& t, const std::vector<Traffic>& all, Networ
   std::multimap<Time, std::size_t> starts;
   for (std::size_t i = 0; i < all.size(); ++i) plans.push_back(all[i].plan), starts.emplace(all[i].start, i);
   const auto capacities = t.capacities();
-  NetworkProgress network(capacities, plans);
+  const NetworkWork work = one_job_per_task(plans);
+  NetworkProgress network(capacities, work);
   if (report != nullptr) network.engine().record_usage();
   std::vector<Time> finish(all.size());
   std::vector<TaskId> done;

@@ -130,7 +130,8 @@ TEST_CASE("sharing: tasks of the event engine move bytes, stage by stage, and sl
   std::vector<FlowPlan> plans(3);
   plans[first.value].stages = {{{on_zero}}, {{on_one}}};  // 10 MB over link 0, then 10 MB over link 1
   plans[second.value].stages = {{{on_zero, on_one}}};
-  NetworkProgress network(capacities, plans);
+  const NetworkWork work = one_job_per_task(plans);
+  NetworkProgress network(capacities, work);
   const EngineResult r = simulate(built.graph, built.durations, {.progress = &network});
   // Link 0 is shared until 2 ms; link 1 serves the second task from 10 us on, then the first one's second stage.
   CHECK(r.times.finish[second.value] == Time::ms(2));
