@@ -23,4 +23,32 @@ case $message in *"did you mean 'all_reduce'"*) ;; *) fail "hint: $message" ;; e
 message=$("$k3sim" topology show --nodes 2 --fault 'n9.nic0>leaf0' 2>&1 >/dev/null)
 [ $? -eq 2 ] || fail "exit code of an unknown link"
 case $message in *"there is no link 'n9.nic0>leaf0'"*) ;; *) fail "fault: $message" ;; esac
+
+# The step's communication as flows: on by default, shares add up, and what breaks the symmetry unfolds and says so.
+python3 - "$k3sim" <<'PYTHON' || fail "network of a step"
+import json, subprocess, sys
+def run(*args):
+    return json.loads(subprocess.run([sys.argv[1], "run", *args, "--json"], check=True, capture_output=True).stdout)
+flows, closed = run("k3_2048_h800"), run("k3_2048_h800", "--set", "network.mode=closed_form")
+n = flows["network"]
+assert n["mode"] == "flows" and n["unfolding"] == "none" and closed["network"] == {"mode": "closed_form"}
+assert flows["folded"] == ["ep", "dp"] and n["communications"] > 10000
+assert all(0 <= c["peak_utilisation"] <= 1 + 1e-9 and c["links_used"] <= c["links"] for c in n["classes"])
+assert sum(n["lost_s"].values()) > 0 and flows["step_time_s"] > closed["step_time_s"]
+assert n["hottest"] == sorted(n["hottest"], key=lambda h: -h["mean_utilisation"])
+# What leaves the NICs: expert rows to other nodes, sends between stages, gradients, parameters.
+nic = next(c for c in n["classes"] if c["class"] == "nic")
+assert nic["bytes"] > 0 and nic["links"] == 2 * 2048
+tight = run("k3_2048_h800", "--set", "cluster.oversubscription=4")
+assert tight["folded"] == [] and tight["network"]["unfolding"] == "flows"
+assert tight["network"]["unfold_reason"] == "leaves are oversubscribed 4:1"
+small = run("deepseek_v3_trace_h800", "--set", "network.faults=[n3.nic5>leaf5=0.5]")
+assert small["folded"] == [] and small["network"]["unfolding"] == "ranks"
+assert small["step_time_s"] > run("deepseek_v3_trace_h800")["step_time_s"]
+PYTHON
+message=$("$k3sim" run deepseek_v3_trace_h800 --set 'network.faults=[n99.nic0>leaf0=0]' 2>&1 >/dev/null)
+[ $? -eq 2 ] || fail "exit code of a fault on an unknown link"
+case $message in *"there is no link 'n99.nic0>leaf0'"*) ;; *) fail "fault of a step: $message" ;; esac
+"$k3sim" run k3_2048_h800 --set network.mode=fast >/dev/null 2>&1
+[ $? -eq 2 ] || fail "exit code of an unknown mode"
 echo ok

@@ -165,6 +165,19 @@ TEST_CASE("engine: a progress model decides when external tasks end and the grap
   CHECK(times.start[after.value] == Time::us(20));
 }
 
+TEST_CASE("engine: an external task of a shared class slows its device down and is not slowed itself") {
+  TwoStreams two;
+  const auto external = static_cast<ResourceClass>(kExternalProgress + kNetwork);
+  const TaskId a = two.b.add({.stream = two.compute, .duration = Time::us(30), .resource = kCompute});
+  const TaskId b = two.b.add({.stream = two.network, .duration = Time::us(30), .resource = external});
+  const BuiltGraph g = std::move(two.b).build();
+  const SlowdownTable slow = table(1.5, 3.0);
+  EqualShare link;
+  const TaskTimes times = simulate(g.graph, g.durations, {.slowdown = &slow, .progress = &link}).times;
+  CHECK(times.finish[b.value] == Time::us(30));
+  CHECK(times.finish[a.value] == Time::us(40));  // 20 of 30 us of work beside the transfer, the rest at full speed
+}
+
 TEST_CASE("engine: an external task without a progress model, or one that never ends, is an internal error") {
   struct Never final : ProgressModel {
     void start(TaskId, Time, Time) override {}
