@@ -1,9 +1,9 @@
 // What a task occupies on its GPU besides its stream, and how much such tasks slow each other down: the measured matrix
-// of the GPU profile (compute kind x communication kind). Communication kernels take SMs and HBM bandwidth from compute;
-// their own rate beside compute is a constant of the software stack (communication efficiency).
-// Where expert exchange has SMs set aside (overlapped pairs), those are already missing from every kernel, so that only
-// what exceeds their share slows down. Sends of pipeline stages take two SMs and count as nothing.
-// Source: engine-design section 4; hardware notes 3.6; hardware_profiles/gpu `slowdown` (measured on H200).
+// of the GPU profile (compute kind x communication kind). Communication kernels take SMs and HBM bandwidth from
+// compute; their own rate beside compute is a constant of the software stack (communication efficiency). Where expert
+// exchange has SMs set aside (overlapped pairs), those are already missing from every kernel, so that only what exceeds
+// their share slows down. Sends of pipeline stages take two SMs and count as nothing. Source: engine-design section 4;
+// hardware notes 3.6; hardware_profiles/gpu `slowdown` (measured on H200).
 #pragma once
 
 #include "models/build/layer_timing.h"

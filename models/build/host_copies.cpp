@@ -15,8 +15,7 @@ Traffic host_copy_traffic(const Machine& machine, Bytes bytes, bool to_gpu) {
 }
 
 TaskId add_host_copy(RankEmitter& emitter, const Machine& machine, Bytes bytes, bool to_gpu, std::uint32_t label) {
-  const TrafficList traffic =
-      bytes > Bytes(0) ? TrafficList{host_copy_traffic(machine, bytes, to_gpu)} : TrafficList{};
+  const TrafficList traffic = bytes > Bytes(0) ? TrafficList{host_copy_traffic(machine, bytes, to_gpu)} : TrafficList{};
   return emitter.add_flow(to_gpu ? StreamRole::onload : StreamRole::offload,
                           to_gpu ? StepTask::onload : StepTask::offload, bytes / machine.gpu.host_link, label, traffic);
 }

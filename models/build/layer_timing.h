@@ -34,7 +34,7 @@ struct TimedItem {
   Flops flops{0};
   std::int32_t launches = 1;
   Bytes network{0}, nvlink{0};
-  Traffic traffic;  // of communication
+  Traffic traffic;                   // of communication
   std::vector<std::uint16_t> after;  // indices in the same pass; empty: the item before
 };
 

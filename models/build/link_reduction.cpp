@@ -49,9 +49,8 @@ bool covers(const Row& a, const Row& b) {
 }
 
 void keep_undominated(std::vector<Row>& rows, std::vector<KeptLink>& kept) {
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return a.sum > b.sum || (a.sum == b.sum && a.link < b.link);
-  });
+  std::sort(rows.begin(), rows.end(),
+            [](const Row& a, const Row& b) { return a.sum > b.sum || (a.sum == b.sum && a.link < b.link); });
   std::vector<std::pair<const Row*, std::size_t>> winners;
   for (const Row& row : rows) {
     const auto over =

@@ -17,8 +17,8 @@ struct KeptLink {
 };
 
 struct LinkReduction {
-  std::vector<KeptLink> kept;      // ascending by link
-  std::vector<Pattern> patterns;   // as given, over indices into `kept`
+  std::vector<KeptLink> kept;     // ascending by link
+  std::vector<Pattern> patterns;  // as given, over indices into `kept`
 };
 
 // Throws ConfigError when a link that is down would carry something.

@@ -133,8 +133,7 @@ Bytes ParameterTraffic::shard(const ParameterCount& p) const {
 TaskId ParameterTraffic::add_reduction(const ParameterCount& parameters, TaskId ready) {
   const DataTraffic t = data_parallel_.reduce(parameters);
   if (t.time == Time() && !cpu_shards_) return kNoTask;
-  TaskId task =
-      emitter_.add_flow(StreamRole::grad_reduce, StepTask::grad_reduce, t.time, reduce_label_, t.flows, true);
+  TaskId task = emitter_.add_flow(StreamRole::grad_reduce, StepTask::grad_reduce, t.time, reduce_label_, t.flows, true);
   emitter_.depend(ready, task);
   if (cpu_shards_) {
     const Bytes bytes = shard(parameters);

@@ -11,8 +11,8 @@
 
 #include "models/transformer/context_parallel.h"
 #include "sim/base/error.h"
-#include "sim/net/topology_checks.h"
 #include "sim/base/fingerprint.h"
+#include "sim/net/topology_checks.h"
 
 namespace k3sim {
 
@@ -135,9 +135,7 @@ void summarize_memory(StepSummary& s, const std::vector<RankMemory>& memory, Byt
 
 std::vector<std::string> folded_dimensions(const StepPlan& plan, const std::vector<GroupKind>& unfold) {
   const ParallelConfig& p = plan.scenario.parallel;
-  const auto unfolded = [&](GroupKind k) {
-    return std::find(unfold.begin(), unfold.end(), k) != unfold.end();
-  };
+  const auto unfolded = [&](GroupKind k) { return std::find(unfold.begin(), unfold.end(), k) != unfold.end(); };
   std::vector<std::string> out;
   if (p.tp > 1 && !unfolded(GroupKind::tp)) out.emplace_back("tp");
   if (p.cp > 1 && !unfolded(GroupKind::cp)) out.emplace_back("cp");
@@ -207,7 +205,8 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
   s.provenance = audit.worst_tier;
   s.assumed_pct = audit.seconds > 0 ? 100.0 * audit.weak_seconds / audit.seconds : 0.0;
   s.fingerprint = fingerprint(graph, times);
-  s.folded = s.network.unfolding == NetworkUnfolding::none ? folded_dimensions(plan, unfold) : std::vector<std::string>();
+  s.folded =
+      s.network.unfolding == NetworkUnfolding::none ? folded_dimensions(plan, unfold) : std::vector<std::string>();
   out.ranks = break_down(graph, times);
   find_imbalance(plan, out.ranks);
   s.mean = mean_of(out.ranks);

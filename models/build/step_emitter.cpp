@@ -38,12 +38,12 @@ TaskId RankEmitter::add(StreamRole role, StepTask kind, Time duration, std::uint
 TaskId RankEmitter::add_flow(StreamRole role, StepTask kind, Time duration, std::uint32_t task_label,
                              const TrafficList& traffic, bool together) {
   if (!flows() || traffic.empty()) return add(role, kind, duration, task_label);
-  const TaskId task = builder_.add({.stream = stream(role),
-                                    .kind = static_cast<TaskKind>(kind),
-                                    .duration = duration,
-                                    .tag = task_label,
-                                    .resource = static_cast<ResourceClass>(kExternalProgress +
-                                                                           device_class(traffic.front()))});
+  const TaskId task =
+      builder_.add({.stream = stream(role),
+                    .kind = static_cast<TaskKind>(kind),
+                    .duration = duration,
+                    .tag = task_label,
+                    .resource = static_cast<ResourceClass>(kExternalProgress + device_class(traffic.front()))});
   const auto [it, fresh] =
       traffic_index_.try_emplace({rank_, traffic}, static_cast<std::uint32_t>(graph_.traffics.size()));
   if (fresh) graph_.traffics.push_back(it->first);

@@ -132,8 +132,9 @@ class StepBuilder {
     const StreamRole role = !plan_.scenario.overlap.p2p ? StreamRole::compute
                             : forward                   ? StreamRole::send_forward
                                                         : StreamRole::send_backward;
-    const TaskId transfer = emitter_.add_flow(role, StepTask::transfer, hop.time, transfer_label_,
-                                              hop.traffic.kind == TrafficKind::none ? TrafficList{} : TrafficList{hop.traffic});
+    const TaskId transfer =
+        emitter_.add_flow(role, StepTask::transfer, hop.time, transfer_label_,
+                          hop.traffic.kind == TrafficKind::none ? TrafficList{} : TrafficList{hop.traffic});
     emitter_.depend(out, transfer);
     ends_.out[key] = transfer;
   }

@@ -59,8 +59,8 @@ void StepNetwork::add_jobs() {
         const StageTraffic& t = graph_.traffics[f.traffic];
         FlowShape& shape = shapes_.emplace_back();
         shape.traffic = f.traffic;
-        const int replica = f.replica < 0 ? TrafficPatterns::kAllReplicas
-                                          : graph_.replicas[static_cast<std::size_t>(f.replica)];
+        const int replica =
+            f.replica < 0 ? TrafficPatterns::kAllReplicas : graph_.replicas[static_cast<std::size_t>(f.replica)];
         for (const Traffic& piece : t.pieces) shape.terms.push_back(patterns_.terms(piece, t.rank, replica));
       }
       job = static_cast<std::uint32_t>(work_.jobs.size());
@@ -135,9 +135,8 @@ TaskTimes StepNetwork::run() {
   const bool set_aside = overlaps_expert_exchange(plan_.scenario) && sms > machine_.software.ep_sms;
   const SlowdownTable table(device_slowdown(
       machine_.slowdown, set_aside ? static_cast<double>(sms) / (sms - machine_.software.ep_sms) : 1.0));
-  TaskTimes times = simulate(graph_.built.graph, graph_.built.durations,
-                             {.slowdown = &table, .progress = progress_.get()})
-                        .times;
+  TaskTimes times =
+      simulate(graph_.built.graph, graph_.built.durations, {.slowdown = &table, .progress = progress_.get()}).times;
   makespan_ = times.makespan;
   return times;
 }

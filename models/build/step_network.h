@@ -23,9 +23,9 @@ namespace k3sim {
 
 // Seconds of one simulated rank, in the mean over all.
 struct TrafficLoss {
-  std::string kind;   // tp, cp, ep, pp, dp, offload
-  double alone = 0;   // what its communications would take on a free network
-  double lost = 0;    // beyond that, because links were shared or slower than calibrated
+  std::string kind;  // tp, cp, ep, pp, dp, offload
+  double alone = 0;  // what its communications would take on a free network
+  double lost = 0;   // beyond that, because links were shared or slower than calibrated
 };
 
 enum class NetworkUnfolding : std::uint8_t {

@@ -77,8 +77,8 @@ void StepNetwork::report_links(StepNetworkReport& out) const {
     const double peak = usage[k].peak_load / capacity;
     LinkClassUsage& c = classes[static_cast<std::size_t>(topology_.links[l].kind)];
     c.peak_utilisation = std::max(c.peak_utilisation, peak);
-    out.hottest.push_back({topology_.link_name(LinkId(std::size_t{l})), bytes[l], peak,
-                           bytes[l] / (capacity * seconds), reduction_.kept[k].alike});
+    out.hottest.push_back({topology_.link_name(LinkId(std::size_t{l})), bytes[l], peak, bytes[l] / (capacity * seconds),
+                           reduction_.kept[k].alike});
   }
   for (LinkClassUsage& c : classes) {
     if (c.used > 0) c.mean_utilisation /= static_cast<double>(c.used);

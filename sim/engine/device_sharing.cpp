@@ -29,7 +29,8 @@ DeviceSharing::DeviceSharing(const TaskGraph& graph, const SlowdownTable& table)
 }
 
 bool DeviceSharing::shares(TaskId task) const {
-  return shared_class(graph_->resource(task)) != kExclusive && device_of_stream_[graph_->stream(task).value] != kNoDevice;
+  return shared_class(graph_->resource(task)) != kExclusive &&
+         device_of_stream_[graph_->stream(task).value] != kNoDevice;
 }
 
 void DeviceSharing::mark_changed(std::uint32_t device) {

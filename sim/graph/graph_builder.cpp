@@ -29,8 +29,8 @@ StreamId GraphBuilder::add_stream(const StreamInfo& info) {
 TaskId GraphBuilder::add(const TaskSpec& spec) {
   CS_CHECK(spec.stream.value < graph_.streams_.size(), "task {} on unknown stream {}", task_count(), spec.stream.value);
   CS_CHECK(spec.duration >= Time(), "task {} lasts {} ps", task_count(), spec.duration.picoseconds());
-  CS_CHECK(shared_class(spec.resource) <= kMaxSharedClass, "task {} has resource class {}",
-           task_count(), spec.resource);
+  CS_CHECK(shared_class(spec.resource) <= kMaxSharedClass, "task {} has resource class {}", task_count(),
+           spec.resource);
   CS_CHECK(task_count() < kMaxCount, "more than {} tasks", kMaxCount);
   graph_.stream_.push_back(spec.stream);
   graph_.kind_.push_back(spec.kind);

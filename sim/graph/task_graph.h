@@ -25,8 +25,8 @@ using TaskKind = std::uint16_t;  // what the task is; meaning belongs to the cal
 using ResourceClass = std::uint8_t;
 inline constexpr ResourceClass kExclusive = 0;
 inline constexpr ResourceClass kMaxSharedClass = 7;
-// A progress model (for example the flow engine) decides how long it takes; plus a shared class: it slows down what runs
-// beside it on the device, but the model alone decides about its own pace.
+// A progress model (for example the flow engine) decides how long it takes; plus a shared class: it slows down what
+// runs beside it on the device, but the model alone decides about its own pace.
 inline constexpr ResourceClass kExternalProgress = 128;
 constexpr bool is_external(ResourceClass r) {
   return r >= kExternalProgress;

@@ -19,8 +19,8 @@ Time time_at_rate(double bytes, double rate) {
   return Time::ps(whole + (ps - static_cast<double>(whole) > ps * 0x1p-50 ? 1 : 0));
 }
 
-// The nearest rate with 32 significant bits. Sums of the same loads in another order (one class that stands for four, or
-// four classes) differ in the last bits; rounding makes them the same rate, so that runs agree to the picosecond.
+// The nearest rate with 32 significant bits. Sums of the same loads in another order (one class that stands for four,
+// or four classes) differ in the last bits; rounding makes them the same rate, so that runs agree to the picosecond.
 double rounded(double rate) {
   constexpr std::uint64_t kDropped = (std::uint64_t{1} << 20) - 1;
   return std::bit_cast<double>((std::bit_cast<std::uint64_t>(rate) + (kDropped + 1) / 2) & ~kDropped);

@@ -35,8 +35,8 @@ void NetworkProgress::start(TaskId task, Time work, Time now) {
   const std::uint32_t job = job_of(task);
   if (job == kNoJob) {  // a plain delay, free of the network
     const std::uint32_t id = take_id({kNoJob, task});
-    engine_.start(
-        {.id = FlowId(std::size_t{id}), .path = {}, .bytes = Bytes(0), .latency = work, .cap = Bandwidth(1)}, now);
+    engine_.start({.id = FlowId(std::size_t{id}), .path = {}, .bytes = Bytes(0), .latency = work, .cap = Bandwidth(1)},
+                  now);
     return;
   }
   Running& r = running_[job];

@@ -60,15 +60,16 @@ Json network_json(const StepNetworkReport& n) {
 }
 
 CsvTable network_table_csv(const StepNetworkReport& n) {
-  CsvTable out({{"scope", "text", "class: all links of a kind; link: one of the hottest; communication: a rank's traffic"},
-                {"name", "text", "kind of links, link, or kind of communication"},
-                {"links", "1", "links of the class, or links with exactly this load"},
-                {"links_used", "1", "links of the class that carried something"},
-                {"bytes", "byte", "carried during the step, on all links of the class or on this link"},
-                {"peak_utilisation_pct", "%", "largest load at any time over capacity"},
-                {"mean_utilisation_pct", "%", "bytes over what the used links could carry during the step"},
-                {"alone_s", "s", "calibrated time of a rank's communications on a free network"},
-                {"lost_s", "s", "time beyond that, because links were shared"}});
+  CsvTable out(
+      {{"scope", "text", "class: all links of a kind; link: one of the hottest; communication: a rank's traffic"},
+       {"name", "text", "kind of links, link, or kind of communication"},
+       {"links", "1", "links of the class, or links with exactly this load"},
+       {"links_used", "1", "links of the class that carried something"},
+       {"bytes", "byte", "carried during the step, on all links of the class or on this link"},
+       {"peak_utilisation_pct", "%", "largest load at any time over capacity"},
+       {"mean_utilisation_pct", "%", "bytes over what the used links could carry during the step"},
+       {"alone_s", "s", "calibrated time of a rank's communications on a free network"},
+       {"lost_s", "s", "time beyond that, because links were shared"}});
   const auto pct = [](double share) { return csv_number(100.0 * share); };
   for (const LinkClassUsage& c : n.classes)
     out.add({"class", to_string(c.kind), std::to_string(c.links), std::to_string(c.used), csv_number(c.bytes),

@@ -1,8 +1,9 @@
 // What the network did during the step, for summary.json (key `network`), network.csv and the text.
 //   mode              flows | closed_form
 //   unfolding         none | ranks | flows (models/build/step_network.h), unfold_reason in words
-//   lost_s            seconds that a rank's communications took beyond their calibrated time, by kind; not all is exposed
-//   classes           per kind of link: links, links_used, bytes (of all links), peak_utilisation of the fullest link,
+//   lost_s            seconds that a rank's communications took beyond their calibrated time, by kind; not all is
+//   exposed classes           per kind of link: links, links_used, bytes (of all links), peak_utilisation of the
+//   fullest link,
 //                     mean_utilisation of the used ones over the step
 //   hottest           links by mean utilisation; `alike` links carry exactly the same load
 // Source: engine-design section 18 (network: hottest links, contention slow-downs).

@@ -29,8 +29,7 @@ std::vector<Time> completions(const std::vector<Pattern>& patterns, const std::v
     for (FlowId f : done) out[f.value] = at;
     for (; next < starts.size() && starts[next].first == at; ++next) {
       std::vector<PathElement> path;
-      for (const LinkLoad& l : patterns[starts[next].second])
-        path.push_back({LinkId(std::size_t{l.link}), l.load});
+      for (const LinkLoad& l : patterns[starts[next].second]) path.push_back({LinkId(std::size_t{l.link}), l.load});
       engine.start({.id = FlowId(starts[next].second), .path = path, .bytes = Bytes(1'000'000)}, at);
     }
   }

@@ -1,5 +1,5 @@
-// With the network on, folded and unfolded runs of the same symmetric step agree to the picosecond; where equal ranks see
-// different networks the step unfolds by itself.
+// With the network on, folded and unfolded runs of the same symmetric step agree to the picosecond; where equal ranks
+// see different networks the step unfolds by itself.
 #include <doctest/doctest.h>
 
 #include "models/build/machine_loader.h"
@@ -60,8 +60,8 @@ StepPrediction predict(const Scenario& s, const Machine& m, std::vector<GroupKin
 
 TEST_CASE("network: one representative per pipeline stage gives the same picosecond as all ranks") {
   const std::vector<Layout> layouts{
-      {1, 2, 2, 1, 2, 1, 1}, {1, 1, 1, 2, 4, 1, 1}, {2, 2, 2, 2, 2, 1, 1}, {1, 1, 1, 1, 8, 8, 1},
-      {2, 1, 2, 1, 8, 4, 1}, {4, 2, 4, 1, 4, 4, 1}, {8, 8, 2, 1, 4, 1, 1}, {4, 1, 4, 1, 8, 8, 1},
+      {1, 2, 2, 1, 2, 1, 1}, {1, 1, 1, 2, 4, 1, 1}, {2, 2, 2, 2, 2, 1, 1},   {1, 1, 1, 1, 8, 8, 1},
+      {2, 1, 2, 1, 8, 4, 1}, {4, 2, 4, 1, 4, 4, 1}, {8, 8, 2, 1, 4, 1, 1},   {4, 1, 4, 1, 8, 8, 1},
       {8, 4, 4, 1, 4, 8, 2}, {8, 2, 4, 2, 4, 2, 2}, {2, 1, 1, 1, 16, 16, 1}, {8, 1, 2, 1, 32, 16, 1},
   };
   double lost = 0;
