@@ -66,9 +66,8 @@ void ParameterTraffic::attach(PassWalk& walk, const Action& a, std::size_t index
   if (!plan_.scenario.overlap.grad_reduce) return;
   for (PassStep& step : walk.steps)
     if (step.last_gradient || data_parallel_.reduce_every_microbatch())
-      step.contention +=
-          contention(
-              data_parallel_.reduce(chunk_of(a.stage).steps()[static_cast<std::size_t>(step.part)].parameters).time);
+      step.contention += contention(
+          data_parallel_.reduce(chunk_of(a.stage).steps()[static_cast<std::size_t>(step.part)].parameters).time);
 }
 
 // ZeRO-3 gathers every layer anew; ZeRO-1 with overlap gathered once at the start of the step.

@@ -29,8 +29,14 @@ PlacedGroup placed(const Topology& topology, const std::vector<int>& gpus) {
 
 constexpr Bytes kUnit(std::int64_t{1} << 40);  // of two-hop exchanges, which are told whole bytes
 
-bool runs_in_groups(TrafficKind k) {
-  return k == TrafficKind::collective || k == TrafficKind::two_hop;
+// Collectives over the pipeline (vocabulary shares) are one task on each of its ranks: each carries its part of the
+// loads.
+bool over_pipeline(const Traffic& t) {
+  return t.kind == TrafficKind::collective && t.group == GroupKind::pp;
+}
+
+bool runs_in_groups(const Traffic& t) {
+  return (t.kind == TrafficKind::collective || t.kind == TrafficKind::two_hop) && !over_pipeline(t);
 }
 
 }  // namespace
@@ -87,7 +93,7 @@ std::uint32_t TrafficPatterns::pattern(const Traffic& t, bool nvlink_part, int r
   Key key{t, nvlink_part, rank, replica == kAllReplicas ? kAllReplicas : representative(replica)};
   key.shape.bytes = key.shape.nvlink = 0;
   key.shape.latency = key.shape.alone = Time();
-  if (runs_in_groups(t.kind) && replica != kAllReplicas) key.leader = members(t, key.leader).front();
+  if (runs_in_groups(t) && replica != kAllReplicas) key.leader = members(t, key.leader).front();
   const auto [it, fresh] = index_.try_emplace(key, static_cast<std::uint32_t>(patterns_.size()));
   if (fresh) patterns_.push_back(make(key));
   return it->second;
@@ -97,7 +103,7 @@ std::uint32_t TrafficPatterns::pattern(const Traffic& t, bool nvlink_part, int r
 Pattern TrafficPatterns::make(const Key& key) {
   const bool all = key.leader == kAllReplicas;
   for (int r = 0; r < replicas_; ++r) {
-    if (!runs_in_groups(key.shape.kind)) {
+    if (!runs_in_groups(key.shape)) {
       if (all || representative(r) == key.leader) add_rank(key, r, loads_);
       continue;
     }
@@ -130,6 +136,13 @@ void TrafficPatterns::add_rank(const Key& key, int replica, LinkLoads& loads) co
       return loads.add(router_.gpu_to_host(own), 1.0);
     case TrafficKind::from_host:
       return loads.add(router_.host_to_gpu(own), 1.0);
+    case TrafficKind::collective: {
+      std::vector<int> gpus;
+      for (int p = 0; p < plan_.placement->pp(); ++p) gpus.push_back(gpu(p, replica));
+      const PlacedGroup g = placed(topology_, gpus);
+      return add_algorithm_loads({topology_, router_, g, loads}, key.shape.algorithm, key.shape.collective,
+                                 1.0 / plan_.placement->pp());
+    }
     default: {
       const int other = gpu(key.shape.peer, replica);
       if (own == other) return;
