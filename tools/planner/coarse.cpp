@@ -41,7 +41,7 @@ ChunkTimes chunk_times(const Chunk& chunk, const Machine& machine, const DataPar
   }
   c.backward = std::max(c.backward, back);
   c.input = std::max(c.input, back);
-  const Time gather = data.gather(chunk.parameters()), reduce = data.reduce(chunk.parameters());
+  const Time gather = data.gather(chunk.parameters()).time, reduce = data.reduce(chunk.parameters()).time;
   if (data.sharded_parameters()) {
     c.forward = std::max(c.forward, gather);
     c.backward = std::max(c.backward, gather);
