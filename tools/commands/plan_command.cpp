@@ -137,8 +137,9 @@ void add_plan_command(CLI::App& app, CommandContext& context) {
       add_command(app, "plan", "search layouts and policies", "k3sim plan k3_2048_h800 --top 5 --out out/plan");
   c->add_option("space", o->space, "space.yaml, its folder, or the name of a shipped scenario with one")->required();
   add_set_option(*c, o->set);
-  c->add_option("--out", o->out,
-                "folder for plan.csv, report.html, candidates.csv (all, with reasons) and the best scenarios plan-1.yaml ...");
+  c->add_option(
+      "--out", o->out,
+      "folder for plan.csv, report.html, candidates.csv (all, with reasons) and the best scenarios plan-1.yaml ...");
   c->add_option("--top", o->top, "plans to show (10)")->check(CLI::PositiveNumber);
   c->add_option("--objective", o->objective, "mfu (default), step_time, cost or goodput")
       ->check(CLI::IsMember({"mfu", "step_time", "cost", "goodput"}));

@@ -13,8 +13,7 @@ std::string answer_line(const CapacityPageInput& in, const CapacityAnswer& a) {
   const double bar = in.step.step_p95.seconds() / in.step.step.seconds() - 1.0;
   std::string out = fmt::format(
       "{:.3g} T tokens of {} on {:.0f} x {}: {:.1f} days (+{:.1f} % at 95 % confidence), {:.3f} M GPU hours",
-      a.tokens / 1e12, in.scenario.model.name, a.gpus, in.scenario.cluster.gpu, a.days, 100.0 * bar,
-      a.gpu_hours / 1e6);
+      a.tokens / 1e12, in.scenario.model.name, a.gpus, in.scenario.cluster.gpu, a.days, 100.0 * bar, a.gpu_hours / 1e6);
   if (a.price > 0) out += fmt::format(", {:.2f} M USD", a.cost / 1e6);
   return out + fmt::format("; goodput {:.1f} %", 100.0 * a.goodput.share);
 }
@@ -100,7 +99,8 @@ HtmlPage capacity_page(const CapacityPageInput& in, const CapacityAnswer& a) {
   page.lines("Days, cost and goodput against the number of GPUs", l);
   page.deltas("What would raise the goodput", levers(in, a));
   std::vector<std::string> notes{
-      "Days = tokens / (tokens per second and GPU x GPUs x goodput x share of time with enough nodes); throughput per GPU is simulated at the scenario's "
+      "Days = tokens / (tokens per second and GPU x GPUs x goodput x share of time with enough nodes); throughput per "
+      "GPU is simulated at the scenario's "
       "size and held: weak scaling over data-parallel replicas, whose gradient traffic per rank does not grow.",
       fmt::format(
           "Failures: one interruption per {:.0f} GPU hours, a checkpoint blocks {:.1f} s, a restart takes {:.1f} min; "
