@@ -44,6 +44,7 @@ class SearchSpace {
 
   const std::vector<SpaceAxis>& axes() const { return axes_; }
   const std::string& file() const { return file_; }
+  const std::string& text() const { return text_; }  // as read, without overrides
   std::int64_t size() const { return size_; }
   std::vector<int> choice(std::int64_t index) const;  // position on every axis
   std::string id(std::int64_t index) const;           // 16 hexadecimal digits

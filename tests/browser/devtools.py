@@ -137,6 +137,14 @@ class Page:
         self.mouse("mouseReleased", x, y, button="left", clickCount=1)
         self.frame()
 
+    def key(self, key):
+        """One stroke of a named key or of a character."""
+        named = {"ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "Enter": 13}
+        more = {"windowsVirtualKeyCode": named[key]} if key in named else {"text": key}
+        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **more)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+        self.frame()
+
     def drag(self, x0, y0, x1, y1):
         self.mouse("mouseMoved", x0, y0)
         self.mouse("mousePressed", x0, y0, button="left", clickCount=1)

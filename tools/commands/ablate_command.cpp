@@ -10,10 +10,11 @@
 #include "models/build/machine_loader.h"
 #include "models/config/scenario_loader.h"
 #include "tools/commands/command.h"
-#include "tools/commands/output_files.h"
+#include "tools/commands/report_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/planner/ablation.h"
 #include "tools/planner/sensitivity.h"
+#include "tools/result_pages/ablation_page.h"
 
 namespace k3sim {
 
@@ -84,7 +85,8 @@ int run(const Options& o, CommandContext& context) {
   }
   if (!o.out.empty()) {
     OutputFolder out(o.out);
-    out.add("ablation.csv", ablation_csv(a));
+    add_results(out, {{"ablation.csv", ablation_table(a)}},
+                ablation_page(load_scenario(o.scenario, o.set), a, inputs, context.command));
     out.commit();
   }
   if (context.json) {
@@ -108,7 +110,7 @@ void add_ablate_command(CLI::App& app, CommandContext& context) {
                             "k3sim ablate k3_2048_h800 --sensitivity");
   c->add_option("scenario", o->scenario, "scenario.yaml, its folder, or the name of a shipped scenario")->required();
   add_set_option(*c, o->set);
-  c->add_option("--out", o->out, "folder for ablation.csv");
+  c->add_option("--out", o->out, "folder for ablation.csv and report.html");
   c->add_option("--detail", o->detail, "step or kernel (default)")->check(CLI::IsMember({"step", "kernel"}));
   c->add_flag("--sensitivity", o->sensitivity, "also what 10 % on each input does to the step");
   c->add_flag("--allow-assumed", o->allow_assumed, "accept costs that no measurement anchors");

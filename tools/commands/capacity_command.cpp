@@ -14,15 +14,17 @@
 #include "sim/base/error.h"
 #include "sim/base/units_text.h"
 #include "tools/commands/command.h"
+#include "tools/commands/report_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/planner/capacity.h"
+#include "tools/result_pages/capacity_page.h"
 
 namespace k3sim {
 
 namespace {
 
 struct Options {
-  std::string scenario, tokens, budget, checkpoint, mode = "async", restart, spares = "replaced";
+  std::string scenario, tokens, budget, out, checkpoint, mode = "async", restart, spares = "replaced";
   std::string storage = "2 TB/s", against, detail = "kernel";
   double days = 0, gpus = 0, price = 0, mtbf = 0, stragglers = 0, factor = 0, repair_days = 5.5;
   FailureCauses causes;
@@ -197,6 +199,13 @@ int run(const Options& o, CommandContext& context) {
     r.against = other.name.empty() ? o.against : other.name;
     r.scaling = compare_scaling(simulate(other, load_machine(other), o), r.step, o.factor);
   }
+  if (!o.out.empty()) {
+    const CapacityPageInput page{r.scenario, machine, r.step, r.question, context.command};
+    OutputFolder out(o.out);
+    out.add("capacity.json", answer_json(r).dump(2) + "\n");
+    add_results(out, {{"capacity.csv", capacity_curve(page, r.answer)}}, capacity_page(page, r.answer));
+    out.commit();
+  }
   if (context.json)
     context.out << answer_json(r).dump(2) << "\n";
   else
@@ -248,6 +257,7 @@ void add_capacity_command(CLI::App& app, CommandContext& context) {
   c->add_option("--compute-factor", o->factor,
                 "training compute for equal loss over the other recipe's (K3: 0.4 of K2)")
       ->check(CLI::PositiveNumber);
+  c->add_option("--out", o->out, "folder for capacity.json, capacity.csv and report.html");
   c->add_option("--detail", o->detail, "step or kernel (default)")->check(CLI::IsMember({"step", "kernel"}));
   c->add_flag("--allow-assumed", o->allow_assumed, "accept costs that no measurement anchors");
   add_json_flag(*c, context);

@@ -23,6 +23,7 @@ struct CommandContext {
   bool err_is_terminal = false;
   bool json = false;  // set by add_json_flag: machine-readable output and nothing else on `out`
   int exit_code = 0;
+  std::string command = "";  // as typed, for reports (report_files.h)
   bool colour() const { return out_is_terminal && !json; }
 };
 

@@ -32,8 +32,8 @@ int compare(const Options& o, CommandContext& context) {
   if (o.replay && !o.scenario.empty())
     throw UsageError("--replay compares the snapshot with the emulated allocator and takes no scenario");
   if (!o.replay && o.scenario.empty()) throw UsageError("compare needs a scenario, or --replay");
-  if (o.replay) return replay_memory(o.snapshot, context);
-  return compare_memory({o.scenario, o.set, o.snapshot, o.rank}, context);
+  if (o.replay) return replay_memory(o.snapshot, o.out, context);
+  return compare_memory({o.scenario, o.set, o.snapshot, o.out, o.rank}, context);
 }
 
 }  // namespace

@@ -12,10 +12,10 @@
 #include "models/config/scenario_loader.h"
 #include "sim/base/error.h"
 #include "tools/commands/command.h"
-#include "tools/commands/output_files.h"
+#include "tools/commands/report_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/import/trace_comparison.h"
-#include "tools/report/table_report.h"
+#include "tools/result_pages/comparison_page.h"
 
 namespace k3sim {
 namespace {
@@ -77,39 +77,11 @@ std::string answer_of(const TraceComparison& c) {
                      c.span_error_pct());
 }
 
-PageTable page_table(const char* id, const char* caption, const std::vector<ComparisonRow>& rows) {
-  PageTable t;
-  t.id = id;
-  t.caption = caption;
-  t.source = "measurement and prediction";
-  t.columns = {{"name", "name", "", "what was compared", true},
-               {"kernels", "kernels", "", "measured kernels"},
-               {"measured_ms", "measured", "ms", "sum of durations"},
-               {"predicted_ms", "predicted", "ms", "sum of durations"},
-               {"error_pct", "error", "%", "predicted / measured - 1"},
-               {"p95_abs_error_pct", "p95 |error|", "%", "over single kernels"},
-               {"gap_share_pct", "share of the gap", "%", "size of this gap over all gaps"}};
-  for (const ComparisonRow& r : rows)
-    t.rows.push_back({r.name, fmt::format("{}", r.kernels), number(r.measured_ms), number(r.predicted_ms),
-                      fmt::format("{:.2f}", r.error_pct()), fmt::format("{:.2f}", r.p95_error_pct),
-                      fmt::format("{:.2f}", r.gap_share_pct)});
-  return t;
-}
-
-void write_outputs(const KinetoComparison& o, const TraceComparison& c) {
-  TableReport r;
-  r.title = "Prediction against a profiler trace";
-  r.answer = answer_of(c);
-  r.table = page_table("families", "Kernel families", c.families);
-  r.x = {"measured_ms", false};
-  r.y = {"predicted_ms", false};
-  r.more = {page_table("streams", "Streams", c.streams), page_table("actions", "Actions", c.actions),
-            page_table("collectives", "Collectives", c.collectives)};
-  r.command = fmt::format("k3sim compare {} --kineto {}", o.scenario, o.trace);
+void write_outputs(const KinetoComparison& o, const TraceComparison& c, const std::string& scenario_text,
+                   const CommandContext& context) {
   OutputFolder out(o.out);
-  out.add("compare.csv", comparison_csv(c));
   out.add("compare.json", comparison_json(c));
-  out.add("report.html", build_table_report(r).html());
+  add_results(out, {{"compare.csv", comparison_table(c)}}, trace_comparison_page(c, context.command, scenario_text));
   out.commit();
 }
 
@@ -132,12 +104,14 @@ int compare_kineto(const KinetoComparison& o, CommandContext& context) {
     context.err << fmt::format("note: the trace is damaged ({}); {} events before that are used\n", trace.damage,
                                trace.events_read);
   PredictedTrace prediction;
+  std::string scenario_text;
   if (!o.scenario.empty()) {
     const Scenario scenario = load_scenario(o.scenario, o.set);
     prediction = predict_trace(scenario, load_machine(scenario), unit_of(o, trace), o.rank);
+    scenario_text = scenario.text;
   }
   const TraceComparison c = compare_trace(trace, o.scenario.empty() ? nullptr : &prediction, o.device);
-  if (!o.out.empty()) write_outputs(o, c);
+  if (!o.out.empty()) write_outputs(o, c, scenario_text, context);
   if (context.json)
     context.out << comparison_json(c);
   else

@@ -12,8 +12,10 @@
 #include "models/config/scenario_loader.h"
 #include "sim/base/error.h"
 #include "tools/commands/command.h"
+#include "tools/commands/report_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/import/snapshot_replay.h"
+#include "tools/result_pages/comparison_page.h"
 
 namespace k3sim {
 namespace {
@@ -51,8 +53,14 @@ std::string comparison_json(const ReplayReport& measured, const RankMemory& m) {
 
 }  // namespace
 
-int replay_memory(const std::string& snapshot, CommandContext& context) {
+int replay_memory(const std::string& snapshot, const std::string& folder, CommandContext& context) {
   const ReplayReport report = replay_snapshot(snapshot);
+  if (!folder.empty()) {
+    OutputFolder out(folder);
+    out.add("compare.json", to_json(report) + "\n");
+    add_results(out, {{"compare.csv", replay_table(report)}}, replay_page(report, context.command));
+    out.commit();
+  }
   if (context.json) {
     context.out << to_json(report) << "\n";
     return report.first_difference ? 1 : 0;
@@ -77,6 +85,13 @@ int compare_memory(const MemoryComparison& c, CommandContext& context) {
   options.allow_assumed = true;
   const StepPrediction p = predict_step(scenario, load_machine(scenario), options);
   const RankMemory& m = p.memory[chosen_rank(p, c.rank)];
+  if (!c.out.empty()) {
+    OutputFolder out(c.out);
+    out.add("compare.json", comparison_json(measured, m));
+    add_results(out, {{"compare.csv", memory_comparison_table(measured, m)}},
+                memory_comparison_page(measured, m, scenario, context.command));
+    out.commit();
+  }
   if (context.json) {
     context.out << comparison_json(measured, m);
     return 0;

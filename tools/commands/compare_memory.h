@@ -9,12 +9,13 @@ namespace k3sim {
 struct CommandContext;
 
 // Emulated allocator against the snapshot's own trace; exit code 1 when they part.
-int replay_memory(const std::string& snapshot, CommandContext& context);
+// `folder` empty: no files.
+int replay_memory(const std::string& snapshot, const std::string& folder, CommandContext& context);
 
 struct MemoryComparison {
   std::string scenario;
   std::vector<std::string> set;
-  std::string snapshot;
+  std::string snapshot, out;
   int rank = -1;  // -1: the rank with the highest predicted peak
 };
 // Predicted peaks of one pipeline rank against the snapshot's.

@@ -10,10 +10,11 @@
 #include "models/config/scenario_loader.h"
 #include "sim/base/error.h"
 #include "tools/commands/command.h"
-#include "tools/commands/output_files.h"
+#include "tools/commands/report_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/planner/difference.h"
 #include "tools/planner/evaluate.h"
+#include "tools/result_pages/difference_page.h"
 
 namespace k3sim {
 
@@ -57,7 +58,8 @@ int run(const Options& o, CommandContext& context) {
   const StepDifference d = difference(a.prediction, b.prediction);
   if (!o.out.empty()) {
     OutputFolder out(o.out);
-    out.add("diff.csv", difference_csv(d));
+    add_results(out, {{"diff.csv", difference_table(d)}},
+                difference_page({a.scenario, b.scenario, a.prediction, b.prediction, context.command}, d));
     out.commit();
   }
   if (context.json) {
@@ -95,7 +97,7 @@ void add_diff_command(CLI::App& app, CommandContext& context) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  c->add_option("--out", o->out, "folder for diff.csv");
+  c->add_option("--out", o->out, "folder for diff.csv and report.html");
   c->add_option("--detail", o->detail, "step or kernel (default)")->check(CLI::IsMember({"step", "kernel"}));
   c->add_flag("--allow-assumed", o->allow_assumed, "accept costs that no measurement anchors");
   add_json_flag(*c, context);

@@ -13,9 +13,11 @@
 #include "tools/commands/output_files.h"
 #include "tools/commands/plan_fit.h"
 #include "tools/commands/progress.h"
+#include "tools/commands/report_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/planner/explain.h"
 #include "tools/planner/search.h"
+#include "tools/result_pages/plan_page.h"
 
 namespace k3sim {
 
@@ -59,8 +61,8 @@ nlohmann::ordered_json plan_json(const SearchSpace& space, const SearchResult& r
     const std::vector<std::string> cells = summary_cells(p.evaluation.scenario, p.evaluation.prediction.summary);
     for (std::size_t c = 0; c < cells.size(); ++c) {
       const auto value = nlohmann::ordered_json::parse(cells[c], nullptr, false);
-      row[summary_columns()[c]] =
-          value.is_discarded() || summary_columns()[c] == "fingerprint" ? nlohmann::ordered_json(cells[c]) : value;
+      row[summary_columns()[c].name] =
+          value.is_discarded() || summary_columns()[c].name == "fingerprint" ? nlohmann::ordered_json(cells[c]) : value;
     }
     row["scenario"] = p.scenario_text;
     j["plans"].push_back(std::move(row));
@@ -69,9 +71,10 @@ nlohmann::ordered_json plan_json(const SearchSpace& space, const SearchResult& r
   return j;
 }
 
-void write_plan(const std::string& folder, const SearchSpace& space, const SearchResult& r, std::size_t top) {
+void write_plan(const std::string& folder, const SearchSpace& space, const SearchResult& r, std::size_t top,
+                const CommandContext& context) {
   OutputFolder out(folder);
-  out.add("plan.csv", plan_csv(space, r));
+  add_results(out, {{"plan.csv", plan_table(space, r)}}, plan_page(space, r, context.command));
   out.add("candidates.csv", candidates_csv(space, r));
   for (std::size_t i = 0; i < std::min(top, r.ranked.size()); ++i)
     out.add(fmt::format("plan-{}.yaml", i + 1), r.ranked[i].scenario_text);
@@ -114,7 +117,7 @@ int run(const Options& o, CommandContext& context) {
     };
     r = search(space, machines, options);
   }
-  if (!o.out.empty()) write_plan(o.out, space, r, static_cast<std::size_t>(o.top));
+  if (!o.out.empty()) write_plan(o.out, space, r, static_cast<std::size_t>(o.top), context);
   if (context.json)
     context.out << plan_json(space, r, static_cast<std::size_t>(o.top)).dump(2) << "\n";
   else
@@ -134,8 +137,9 @@ void add_plan_command(CLI::App& app, CommandContext& context) {
       add_command(app, "plan", "search layouts and policies", "k3sim plan k3_2048_h800 --top 5 --out out/plan");
   c->add_option("space", o->space, "space.yaml, its folder, or the name of a shipped scenario with one")->required();
   add_set_option(*c, o->set);
-  c->add_option("--out", o->out,
-                "folder for plan.csv, candidates.csv (all, with reasons) and the best scenarios plan-1.yaml ...");
+  c->add_option(
+      "--out", o->out,
+      "folder for plan.csv, report.html, candidates.csv (all, with reasons) and the best scenarios plan-1.yaml ...");
   c->add_option("--top", o->top, "plans to show (10)")->check(CLI::PositiveNumber);
   c->add_option("--objective", o->objective, "mfu (default), step_time, cost or goodput")
       ->check(CLI::IsMember({"mfu", "step_time", "cost", "goodput"}));

@@ -7,10 +7,11 @@
 #include <ostream>
 
 #include "tools/commands/command.h"
-#include "tools/commands/output_files.h"
+#include "tools/commands/report_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/planner/fit.h"
 #include "tools/planner/fit_frontier.h"
+#include "tools/result_pages/plan_page.h"
 
 namespace k3sim {
 
@@ -61,8 +62,10 @@ int plan_fit(const SearchSpace& space, MachineStore& machines, const SearchOptio
   fit.threads = options.threads;
   const std::vector<FitAnswer> answers = smallest_fit(space, machines, fit);
   if (!folder.empty()) {
+    const std::vector<FrontierPoint> frontier = fit_frontier(space, machines, fit);
     OutputFolder out(folder);
-    out.add("fit_frontier.csv", fit_frontier_csv(fit_frontier(space, machines, fit)));
+    add_results(out, {{"fit_frontier.csv", fit_frontier_table(frontier)}},
+                fit_page(space, answers, frontier, context.command));
     out.commit();
   }
   nlohmann::ordered_json j = nlohmann::ordered_json::array();

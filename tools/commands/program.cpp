@@ -15,6 +15,7 @@
 #include "sim/base/suggest.h"
 #include "tools/commands/command.h"
 #include "tools/commands/registry.h"
+#include "tools/commands/report_files.h"
 
 namespace k3sim {
 namespace {
@@ -101,6 +102,7 @@ int run_program(const std::vector<std::string>& arguments, CommandContext& conte
         "\nk3sim COMMAND --help explains a command and shows an example.\n"
         "Exit codes: 0 fine, 1 the answer is no, 2 wrong usage or input, 3 internal error.");
     app.require_subcommand(1);
+    context.command = command_line(arguments);
     add_all_commands(app, context);
     for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) command->fallthrough(false);
     return parse_and_run(app, arguments, context);

@@ -1,4 +1,6 @@
 // k3sim run: predicts one training step of a scenario. Source: product-spec sections 2 and 4.
+#include <fmt/format.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 #include <algorithm>
@@ -16,12 +18,14 @@
 #include "sim/trace/perfetto_proto.h"
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
+#include "tools/commands/report_files.h"
 #include "tools/report/network_summary.h"
 #include "tools/report/run_report.h"
 #include "tools/report/run_tables.h"
 #include "tools/report/step_trace.h"
 #include "tools/report/summary_json.h"
 #include "tools/report/text_summary.h"
+#include "tools/result_pages/ablation_page.h"
 
 namespace k3sim {
 
@@ -30,7 +34,7 @@ namespace {
 struct Options {
   std::string scenario, out, detail = "kernel", trace_ranks;
   std::vector<std::string> set, unfold;
-  bool allow_assumed = false, require_fit = false;
+  bool allow_assumed = false, require_fit = false, no_sensitivity = false;
 };
 
 GroupKind unfold_dimension(const std::string& name) {
@@ -49,50 +53,47 @@ StepOptions step_options(const Options& o) {
   return s;
 }
 
-// Above half a million slices the JSON trace keeps actions and transfers only, and all slices go to Perfetto's own
-// form.
+// Above half a million slices all of them go to Perfetto's own form, and the JSON trace keeps actions and transfers
+// only, of the representatives when the listed ranks are still too many.
 void add_trace(OutputFolder& out, const StepPrediction& p, const std::string& ranks) {
   StepTraceOptions options{.ranks = parse_ranks(ranks, p.plan->placement->world()), .kernels = true};
+  if (const double slices = expected_slices(p, options); slices > kMaxSlices)
+    throw UsageError(
+        fmt::format("--trace-ranks: {} ranks would be about {:.0f} million slices, at most {:.0f} million are "
+                    "written; name fewer ranks",
+                    options.ranks.size(), slices / 1e6, kMaxSlices / 1e6));
   Trace trace = step_trace(p, options);
   if (trace.slices.size() > kMaxJsonSlices) {
     out.add("trace.perfetto.gz", gzip(perfetto_proto(trace)));
     options.kernels = false;
     trace = step_trace(p, options);
+    options.ranks.clear();
+    if (trace.slices.size() > kMaxJsonSlices) trace = step_trace(p, options);
   }
   out.add("trace.json.gz", gzip(chrome_json(trace)));
 }
 
-std::string command_line(const Options& o) {
-  std::string out = "k3sim run " + o.scenario;
-  for (const std::string& s : o.set) out += " --set " + s;
-  if (o.detail != "kernel") out += " --detail " + o.detail;
-  for (const std::string& d : o.unfold) out += " --unfold " + d;
-  if (o.allow_assumed) out += " --allow-assumed";
-  return out;
+// One task per layer pass: shares of the step time are the same, at a fraction of the time.
+std::optional<PageDeltas> sensitivity(const Options& o, const Scenario& scenario, const Machine& machine) {
+  if (o.no_sensitivity) return {};
+  StepOptions step;
+  step.allow_assumed = o.allow_assumed;
+  step.graph.detail = StepGraphOptions::Detail::step;
+  return sensitivity_deltas(sensitivities(scenario, machine, step));
 }
 
-void write_outputs(const Options& o, const Scenario& scenario, const StepPrediction& p, const MemoryView& fullest) {
+void write_outputs(const Options& o, const Scenario& scenario, const Machine& machine, const StepPrediction& p,
+                   const MemoryView& fullest, const CommandContext& context) {
   OutputFolder out(o.out);
-  const CsvTable ranks = ranks_table(p), breakdown = breakdown_table(p), memory = memory_table(p);
-  const CsvTable peak = memory_peak_table(fullest), curve = memory_curve_table(fullest);
-  const CsvTable network = network_table_csv(p.summary.network);
   out.add("summary.json", summary_json(scenario, p));
-  out.add("ranks.csv", ranks.text());
-  out.add("breakdown.csv", breakdown.text());
-  out.add("memory.csv", memory.text());
-  out.add("memory_peak.csv", peak.text());
-  out.add("memory_curve.csv", curve.text());
-  out.add("network.csv", network.text());
-  out.add("data_dictionary.csv", data_dictionary_csv({{"ranks.csv", &ranks},
-                                                      {"breakdown.csv", &breakdown},
-                                                      {"memory.csv", &memory},
-                                                      {"memory_peak.csv", &peak},
-                                                      {"memory_curve.csv", &curve},
-                                                      {"network.csv", &network}}));
   add_trace(out, p, o.trace_ranks);
-  const std::string data = run_report({scenario, p, command_line(o), {}, &fullest}).data();
-  out.add("report_data.json.gz", gzip(data));
-  out.add("report.html", HtmlPage::html_of(data));
+  add_results(out,
+              {{"ranks.csv", ranks_table(p)},
+               {"breakdown.csv", breakdown_table(p)},
+               {"memory.csv", memory_table(p)},
+               {"memory_peak.csv", memory_peak_table(fullest)},
+               {"memory_curve.csv", memory_curve_table(fullest)}},
+              run_report({scenario, p, context.command, &machine, sensitivity(o, scenario, machine), &fullest}));
   out.commit();
 }
 
@@ -118,7 +119,7 @@ int predict(const Options& o, CommandContext& context) {
   std::optional<MemoryView> fullest;
   if (!o.out.empty() || (!context.json && (p.summary.short_by > Bytes(0) || retried(p))))
     fullest = memory_view(scenario, p, machine);
-  if (!o.out.empty()) write_outputs(o, scenario, p, *fullest);
+  if (!o.out.empty()) write_outputs(o, scenario, machine, p, *fullest, context);
   if (context.json)
     context.out << summary_json(scenario, p);
   else
@@ -149,6 +150,7 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   c->add_option("--unfold", o->unfold, "dimensions to simulate rank by rank: tp, cp, ep, dp")->delimiter(',');
   c->add_option("--trace-ranks", o->trace_ranks,
                 "global ranks in the trace, such as 0,8-15 or all (default: one per pipeline stage)");
+  c->add_flag("--no-sensitivity", o->no_sensitivity, "leave out of the report what 10 % on each input does");
   c->add_flag("--allow-assumed", o->allow_assumed, "accept costs that no measurement anchors");
   c->add_flag("--require-fit", o->require_fit, "exit with 1 when the step does not fit into memory");
   add_json_flag(*c, context);

@@ -5,6 +5,8 @@
 #include <CLI/App.hpp>
 #include <CLI/Validators.hpp>
 #include <charconv>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <ostream>
 #include <thread>
@@ -14,6 +16,8 @@
 #include "sim/base/error.h"
 #include "tools/commands/command.h"
 #include "tools/commands/progress.h"
+#include "tools/commands/report_files.h"
+#include "tools/result_pages/sweep_page.h"
 #include "tools/sweep/sweep.h"
 
 namespace k3sim {
@@ -40,6 +44,16 @@ void parse_shard(const std::string& text, SweepRequest& request) {
   request.sharded = true;
 }
 
+// From the complete table, so that the page does not depend on who evaluated which row.
+void write_report(const std::string& folder, const RowMaker& rows, const CommandContext& context) {
+  std::ifstream in(folder + "/sweep.csv", std::ios::binary);
+  const CsvData csv = parse_csv(std::string(std::istreambuf_iterator<char>(in), {}), folder + "/sweep.csv");
+  OutputFolder out(folder);
+  out.add("data_dictionary.csv", data_dictionary_csv({{"sweep.csv", rows.columns()}}));
+  add_page(out, sweep_page(rows.space(), rows.columns(), csv, context.command));
+  out.commit();
+}
+
 int run(Options& o, CommandContext& context) {
   if (!o.shard.empty()) parse_shard(o.shard, o.request);
   if (o.merge && (o.request.resume || o.request.sharded)) throw UsageError("--merge takes no --shard and no --resume");
@@ -59,6 +73,7 @@ int run(Options& o, CommandContext& context) {
                                  : run_sweep(rows, o.request, advance);
   }
   if (outcome.file.empty()) return 0;  // another rank reports
+  if (!o.request.sharded) write_report(o.request.folder, rows, context);
   if (context.json)
     context.out << fmt::format("{{\"rows\": {}, \"evaluated\": {}, \"file\": \"{}\"}}\n", outcome.total,
                                outcome.evaluated, outcome.file);
@@ -77,7 +92,9 @@ void add_sweep_command(CLI::App& app, CommandContext& context) {
                             "--out out/sweep --resume");
   c->add_option("space", o->space, "scenario in which values may be lists, ranges or auto")->required();
   add_set_option(*c, o->set);
-  c->add_option("--out", o->request.folder, "folder for sweep.csv or shard-i-of-n.csv")->required();
+  c->add_option("--out", o->request.folder,
+                "folder for sweep.csv, data_dictionary.csv and report.html, or for shard-i-of-n.csv")
+      ->required();
   c->add_option("--shard", o->shard, "evaluate every n-th configuration from i on: i/n");
   c->add_option("--threads", o->request.threads, "threads; 0: one per core")->check(CLI::NonNegativeNumber);
   c->add_option("--detail", o->detail, "step: one task per layer pass; kernel: as `run` (default)")

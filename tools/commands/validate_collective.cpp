@@ -14,6 +14,7 @@
 #include "models/config/data_files.h"
 #include "tools/commands/command.h"
 #include "tools/commands/text_table.h"
+#include "tools/commands/validation_files.h"
 #include "tools/validation/collective_validation.h"
 
 namespace k3sim {
@@ -91,7 +92,7 @@ void print_tables(const std::vector<CollectiveRow>& rows, std::ostream& out) {
 
 }  // namespace
 
-int run_validate_collective(const std::vector<std::string>& files, CommandContext& context) {
+int run_validate_collective(const std::vector<std::string>& files, const std::string& folder, CommandContext& context) {
   std::vector<std::string> sources = files;
   if (sources.empty()) {
     sources = {data_path("scenarios/validation/kernels.yaml"), data_path("scenarios/validation/h200_nccl.csv")};
@@ -100,6 +101,18 @@ int run_validate_collective(const std::vector<std::string>& files, CommandContex
   for (const std::string& f : sources) {
     auto more = f.ends_with(".csv") ? validate_nccl_measurements(f) : validate_collective_tables(f);
     rows.insert(rows.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
+  if (!folder.empty()) {
+    const CollectiveSummary all = summarize(rows).back();
+    const int done = static_cast<int>(all.rows);
+    std::vector<ValidationRow> cases;
+    for (const auto& r : rows) cases.push_back(validation_row(r));
+    write_validation(
+        folder, "collectives", cases,
+        {"Times of collectives and expert exchanges. 'Read into a profile': the curve came from this "
+         "table; the others are independent."},
+        {done, static_cast<int>(rows.size()) - done, all.median_abs_error_pct, all.p90_abs_error_pct, all.bias_pct, 0},
+        context);
   }
   if (context.json) return context.out << to_json(rows).dump(2) << '\n', 0;
   context.out << to_text(summarize(rows)) << '\n';

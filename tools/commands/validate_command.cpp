@@ -13,13 +13,12 @@
 
 #include "models/config/data_files.h"
 #include "tools/commands/command.h"
-#include "tools/commands/output_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/commands/validate_collective.h"
 #include "tools/commands/validate_cross.h"
 #include "tools/commands/validate_kernel.h"
 #include "tools/commands/validate_schedule.h"
-#include "tools/report/html_page.h"
+#include "tools/commands/validation_files.h"
 #include "tools/validation/error_correlation.h"
 #include "tools/validation/model_validation.h"
 #include "tools/validation/plan_choice.h"
@@ -146,61 +145,26 @@ std::vector<ValidationRow> measured_rows(const Options& o) {
   return rows;
 }
 
-// One row per case with everything that the comparison needs. Columns of RFC 4180, units in the header.
-std::string rows_csv(const Rows& rows) {
-  std::string out =
-      "id,source,tier,family,kind,gpu,precision,moe,status,metric,measured,predicted,error_pct,reason\r\n";
-  for (const ValidationRow* r : rows) {
-    const bool done = r->status == "predicted";
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},", r->id, r->group, r->tier, r->family, r->kind, r->gpu,
-                       r->precision.find(',') == std::string::npos ? r->precision : '"' + r->precision + '"',
-                       r->moe ? 1 : 0, r->status, r->metric);
-    out += done ? fmt::format("{:.9g},{:.9g},{:.6g},\r\n", r->measured, r->predicted, r->error_pct())
-                : fmt::format(",,,\"{}\"\r\n", r->reason);
-  }
-  return out;
+std::string title_of(const std::string& kind) {
+  if (kind == "model") return "training runs";
+  if (kind == "memory") return "peak memory";
+  return kind == "stack" ? "measured K3 modules" : "measured steps on two GPUs";
 }
 
-PageTable rows_table(const Rows& rows) {
-  PageTable t;
-  t.id = "cases";
-  t.caption = "Every case: measured, predicted and the error";
-  t.source = "measurement and prediction";
-  t.columns = {{"id", "case", "", "identifier in cases.yaml", true},
-               {"source", "source", "", "where it was published", true},
-               {"tier", "tier", "", "completeness of the published configuration", true},
-               {"kind", "kind", "", "what is compared", true},
-               {"metric", "metric", "", "compared quantity", true},
-               {"measured", "measured", "", "published value", false},
-               {"predicted", "predicted", "", "our value", false},
-               {"error_pct", "error", "%", "predicted over measured minus one", false},
-               {"reason", "reason", "", "why it is not predicted", true}};
-  for (const ValidationRow* r : rows) {
-    const bool done = r->status == "predicted";
-    t.rows.push_back({r->id, r->group, r->tier, r->kind, r->metric, done ? fmt::format("{:.6g}", r->measured) : "",
-                      done ? fmt::format("{:.6g}", r->predicted) : "",
-                      done ? fmt::format("{:.2f}", r->error_pct()) : "", r->reason});
-  }
-  return t;
-}
-
-void write_report(const std::string& folder, const Rows& rows, const Rows& scored) {
-  const ErrorSummary s = summarize_errors(scored);
-  HtmlPage page("Validation", fmt::format("{} cases predicted, {} not; median absolute error {:.1f} %, 90th percentile "
-                                          "{:.1f} %, bias {:+.1f} %",
-                                          s.predicted, s.skipped, s.median_abs, s.p90_abs, s.bias));
-  page.table("All cases", rows_table(rows));
-  OutputFolder out(folder);
-  out.add("validation.csv", rows_csv(rows));
-  out.add("report.html", page.html());
-  out.commit();
+std::vector<std::string> notes_of(bool measured) {
+  if (measured) return {"Measured on the GPUs that the file names; the constants of the profile are those shipped."};
+  return {
+      "Predictions use one set of constants per GPU and per software stack, fitted on all cases; `k3sim validate "
+      "--cross-validate` fits without the cases that it scores.",
+      "Tiers: A states everything that is needed, B lacks details that follow from the framework's defaults, C lacks "
+      "more. A case that lacks what cannot be inferred is not predicted, with the reason."};
 }
 
 int run(const Options& o, CommandContext& context) {
-  if (o.cross_validate) return run_cross_validation(read_cases(o), threads_of(o), context);
-  if (o.kind == "collective") return run_validate_collective(o.files, context);
-  if (o.kind == "kernel") return run_validate_kernel(o.files, context);
-  if (o.kind == "schedule") return run_validate_schedule(read_cases(o), threads_of(o), context);
+  if (o.cross_validate) return run_cross_validation(read_cases(o), threads_of(o), o.out, context);
+  if (o.kind == "collective") return run_validate_collective(o.files, o.out, context);
+  if (o.kind == "kernel") return run_validate_kernel(o.files, o.out, context);
+  if (o.kind == "schedule") return run_validate_schedule(read_cases(o), threads_of(o), o.out, context);
   const bool measured = o.kind == "stack" || o.kind == "step";
   const std::vector<Case> cases = measured ? std::vector<Case>() : read_cases(o);
   const std::vector<ValidationRow> all = measured ? measured_rows(o) : validate_cases(cases, threads_of(o));
@@ -210,7 +174,7 @@ int run(const Options& o, CommandContext& context) {
     rows.push_back(&r);
     if (measured || o.kind == "memory" || r.kind == "model") scored.push_back(&r);
   }
-  if (!o.out.empty()) write_report(o.out, rows, scored);
+  if (!o.out.empty()) write_validation(o.out, {title_of(o.kind), rows, scored, notes_of(measured), {}}, context);
   if (!context.json) {
     measured ? print_measured(context.out, rows) : print_text(context.out, rows);
     if (!measured && o.kind == "model") print_choice(context.out, plan_choice(cases, all));

@@ -10,6 +10,7 @@
 
 namespace k3sim {
 
-int run_cross_validation(const std::vector<Case>& cases, int threads, CommandContext& context);
+int run_cross_validation(const std::vector<Case>& cases, int threads, const std::string& folder,
+                         CommandContext& context);
 
 }  // namespace k3sim

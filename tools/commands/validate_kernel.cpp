@@ -11,6 +11,7 @@
 #include "models/config/data_files.h"
 #include "tools/commands/command.h"
 #include "tools/commands/text_table.h"
+#include "tools/commands/validation_files.h"
 #include "tools/validation/published_validation.h"
 
 namespace k3sim {
@@ -80,13 +81,22 @@ void print_tables(const Rows& rows, std::ostream& out) {
 
 }  // namespace
 
-int run_validate_kernel(const std::vector<std::string>& files, CommandContext& context) {
+int run_validate_kernel(const std::vector<std::string>& files, const std::string& folder, CommandContext& context) {
   std::vector<std::string> sources = files;
   if (sources.empty())
     sources = {data_path("scenarios/validation/kernels.yaml"), data_path("scenarios/measurements/h200_kernels.csv")};
   Rows rows;
   for (const std::string& f : sources)
     for (PublishedPrediction& r : predict_published(f)) rows.push_back(std::move(r));
+  if (!folder.empty()) {
+    const FamilyErrors e = errors_of(rows);
+    std::vector<ValidationRow> cases;
+    for (const auto& r : rows) cases.push_back(validation_row(r));
+    write_validation(folder, "kernels", cases,
+                     {"Times of single kernels. 'Fitted to such rows': the curve of that GPU was fitted to rows of "
+                      "this file; the others are independent."},
+                     {e.n, static_cast<int>(rows.size()) - e.n, 100 * e.median, 100 * e.p90, 100 * e.bias, 0}, context);
+  }
   if (context.json) return context.out << to_json(rows).dump(2) << '\n', 0;
   print_tables(rows, context.out);
   return 0;

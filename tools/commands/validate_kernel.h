@@ -10,6 +10,7 @@ namespace k3sim {
 struct CommandContext;
 
 // YAML files are read as published tables, CSV files as measurements; none: the shipped ones. Returns the exit code.
-int run_validate_kernel(const std::vector<std::string>& files, CommandContext& context);
+// `folder` empty: no files.
+int run_validate_kernel(const std::vector<std::string>& files, const std::string& folder, CommandContext& context);
 
 }  // namespace k3sim

@@ -10,6 +10,7 @@
 
 #include "tools/commands/command.h"
 #include "tools/commands/text_table.h"
+#include "tools/commands/validation_files.h"
 #include "tools/validation/schedule_validation.h"
 
 namespace k3sim {
@@ -87,9 +88,19 @@ Json to_json(const Rows& rows, const std::vector<StepPart>& parts) {
 
 }  // namespace
 
-int run_validate_schedule(const std::vector<Case>& cases, int threads, CommandContext& context) {
+int run_validate_schedule(const std::vector<Case>& cases, int threads, const std::string& folder,
+                          CommandContext& context) {
   const Rows rows = validate_schedules(cases, threads);
   const std::vector<StepPart> parts = dualpipe_parts(cases);
+  if (!folder.empty()) {
+    std::vector<const ValidationRow*> all;
+    for (const ValidationRow& r : rows) all.push_back(&r);
+    write_validation(
+        folder, "schedules", rows,
+        {"Speed: time of a schedule over that of 1F1B for the same model and machine; memory, step and pair as "
+         "their metric says."},
+        summarize_errors(all), context);
+  }
   if (context.json)
     context.out << to_json(rows, parts).dump(2) << '\n';
   else

@@ -2,6 +2,7 @@
 // Source: product-spec sections 2 and 7; issue 5.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "tools/validation/case_file.h"
@@ -10,7 +11,8 @@ namespace k3sim {
 
 struct CommandContext;
 
-// Returns the exit code.
-int run_validate_schedule(const std::vector<Case>& cases, int threads, CommandContext& context);
+// Returns the exit code. `folder` empty: no files.
+int run_validate_schedule(const std::vector<Case>& cases, int threads, const std::string& folder,
+                          CommandContext& context);
 
 }  // namespace k3sim

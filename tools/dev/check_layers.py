@@ -15,7 +15,7 @@ GROUPS = [
      "models/failure"],
     ["models/build"],
     ["calibrate/fit", "calibrate/harness", "tools/planner", "tools/sweep", "tools/import", "tools/report",
-     "tools/regress", "tools/validation"],
+     "tools/regress", "tools/validation", "tools/result_pages"],
     ["tools/commands"],
     ["tools"],
 ]

@@ -194,14 +194,22 @@ TraceComparison compare_trace(const KinetoTrace& trace, const PredictedTrace* pr
   return c;
 }
 
-std::string comparison_csv(const TraceComparison& c) {
-  std::string out = "group,name,kernels,measured_ms,predicted_ms,error_pct,p95_abs_error_pct,gap_share_pct\r\n";
+CsvTable comparison_table(const TraceComparison& c) {
+  CsvTable out({{"group", "text", "family, stream, action or collective", "measurement"},
+                {"name", "text", "what was compared", "measurement"},
+                {"kernels", "1", "measured kernels", "measurement"},
+                {"measured_ms", "ms", "sum of durations", "measurement"},
+                {"predicted_ms", "ms", "sum of durations"},
+                {"error_pct", "%", "predicted over measured minus one", "prediction and measurement"},
+                {"p95_abs_error_pct", "%", "95th percentile over single kernels", "prediction and measurement"},
+                {"gap_share_pct", "%", "size of this gap over that of all gaps", "prediction and measurement"}});
+  const bool predicted = c.predicted_span_ms > 0;
   const auto group = [&](const char* name, const std::vector<ComparisonRow>& rows) {
     for (const ComparisonRow& r : rows) {
-      std::string quoted = r.name;
-      std::replace(quoted.begin(), quoted.end(), '"', '\'');
-      out += fmt::format("{},\"{}\",{},{:.6g},{:.6g},{:.4g},{:.4g},{:.4g}\r\n", name, quoted, r.kernels, r.measured_ms,
-                         r.predicted_ms, r.error_pct(), r.p95_error_pct, r.gap_share_pct);
+      const bool both = predicted && r.measured_ms > 0 && r.predicted_ms > 0;
+      out.add({name, r.name, fmt::format("{}", r.kernels), csv_number(r.measured_ms),
+               predicted ? csv_number(r.predicted_ms) : "", both ? csv_number(r.error_pct()) : "",
+               both ? csv_number(r.p95_error_pct) : "", predicted ? csv_number(r.gap_share_pct) : ""});
     }
   };
   group("family", c.families);

@@ -12,6 +12,7 @@
 
 #include "tools/import/kineto_reader.h"
 #include "tools/import/predicted_trace.h"
+#include "tools/report/csv.h"
 
 namespace k3sim {
 
@@ -36,7 +37,7 @@ std::vector<TimedWork> work_of_trace(const KinetoTrace& trace, int device);  // 
 // Without a prediction only the measured side is filled.
 TraceComparison compare_trace(const KinetoTrace& trace, const PredictedTrace* prediction, int device);
 
-std::string comparison_csv(const TraceComparison& comparison);  // long form: group, name, ...
+CsvTable comparison_table(const TraceComparison& comparison);  // long form: group, name, ...
 std::string comparison_json(const TraceComparison& comparison);
 
 }  // namespace k3sim

@@ -117,15 +117,24 @@ Ablation ablate(const std::string& path, const std::vector<std::string>& overrid
   return out;
 }
 
-std::string ablation_csv(const Ablation& a) {
-  std::string out = csv_line({"mechanism", "mode", "reason", "step_time_s", "step_change_s", "mfu_pct", "mfu_change",
-                              "peak_reserved_gib", "memory_change_gib", "fits", "note"});
+CsvTable ablation_table(const Ablation& a) {
+  CsvTable out({{"mechanism", "text", "what is off", "scenario"},
+                {"mode", "text", "base: the scenario; single: only this is off; cumulative: all before are off too"},
+                {"reason", "text", "ok, or why there is no number"},
+                {"step_time_s", "s", "time of one training step"},
+                {"step_change_s", "s", "against the scenario (single) or the row before (cumulative)"},
+                {"mfu_pct", "%", "model FLOPs over the dense peak"},
+                {"mfu_change_pct", "%", "change of the MFU, percentage points"},
+                {"peak_reserved_gib", "GiB", "peak held by the process, fullest GPU"},
+                {"memory_change_gib", "GiB", "change of that peak"},
+                {"fits", "text", "true when the memory suffices"},
+                {"note", "text", "details of the reason"}});
   const auto row = [&](const std::string& name, const char* mode, const AblationRow& r) {
     const bool good = r.reason == Reason::ok || r.reason == Reason::memory;
-    const auto n = [&](double v) { return good ? fmt::format("{:.9g}", v) : std::string(); };
-    out += csv_line({name, mode, to_string(r.reason), n(r.summary.step.seconds()), n(r.step_change_s),
-                     n(r.summary.mfu_pct), n(r.mfu_change), n(r.summary.peak_reserved.gibibytes()),
-                     n(r.memory_change_gib), good ? (r.summary.fits ? "true" : "false") : "", r.text});
+    const auto n = [&](double v) { return good ? csv_number(v) : std::string(); };
+    out.add({name, mode, to_string(r.reason), n(r.summary.step.seconds()), n(r.step_change_s), n(r.summary.mfu_pct),
+             n(r.mfu_change), n(r.summary.peak_reserved.gibibytes()), n(r.memory_change_gib),
+             good ? (r.summary.fits ? "true" : "false") : "", r.text});
   };
   AblationRow base;
   base.summary = a.base;

@@ -36,6 +36,6 @@ struct Ablation {
 // `path` and `overrides` as for load_scenario.
 Ablation ablate(const std::string& path, const std::vector<std::string>& overrides, MachineStore& machines,
                 const EvaluateOptions& options);
-std::string ablation_csv(const Ablation& ablation);
+CsvTable ablation_table(const Ablation& ablation);
 
 }  // namespace k3sim

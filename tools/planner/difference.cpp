@@ -82,17 +82,27 @@ StepDifference difference(const StepPrediction& before, const StepPrediction& af
   return d;
 }
 
-std::string difference_csv(const StepDifference& d) {
-  std::string out = csv_line({"what", "part", "before", "after", "change"});
-  const auto rows = [&](const char* what, const std::vector<Difference>& list) {
-    for (const Difference& x : list)
-      out += csv_line({what, x.part, fmt::format("{:.9g}", x.before), fmt::format("{:.9g}", x.after),
-                       fmt::format("{:.9g}", x.change())});
+CsvTable difference_table(const StepDifference& d) {
+  CsvTable out({{"what", "text", "step, time (mean rank), critical path or memory (fullest rank)"},
+                {"part", "text", "part of it"},
+                {"before_s", "s", "time in the first prediction"},
+                {"after_s", "s", "time in the second one"},
+                {"change_s", "s", "second minus first"},
+                {"before_gib", "GiB", "memory in the first prediction"},
+                {"after_gib", "GiB", "memory in the second one"},
+                {"change_gib", "GiB", "second minus first"}});
+  const auto rows = [&](const char* what, bool memory, const std::vector<Difference>& list) {
+    for (const Difference& x : list) {
+      std::vector<std::string> cells{what, x.part, "", "", "", "", "", ""};
+      std::size_t at = memory ? 5 : 2;
+      for (const double v : {x.before, x.after, x.change()}) cells[at++] = csv_number(v);
+      out.add(std::move(cells));
+    }
   };
-  rows("step_s", {{"step", d.step_before, d.step_after}});
-  rows("time_s", d.time);
-  rows("critical_path_s", d.critical);
-  rows("memory_gib", d.memory);
+  rows("step", false, {{"step", d.step_before, d.step_after}});
+  rows("time", false, d.time);
+  rows("critical path", false, d.critical);
+  rows("memory", true, d.memory);
   return out;
 }
 

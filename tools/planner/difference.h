@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/build/step.h"
+#include "tools/report/csv.h"
 
 namespace k3sim {
 
@@ -26,6 +27,6 @@ struct StepDifference {
 
 // Requires: both predictions kept their graphs (StepOptions::keep_graph).
 StepDifference difference(const StepPrediction& before, const StepPrediction& after);
-std::string difference_csv(const StepDifference& d);
+CsvTable difference_table(const StepDifference& d);
 
 }  // namespace k3sim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "models/config/field_table.h"
 #include "models/failure/goodput.h"
 #include "sim/base/error.h"
 #include "tools/planner/layout_rules.h"
@@ -73,36 +74,50 @@ Evaluation evaluate(const SearchSpace& space, std::int64_t index, MachineStore& 
   return out;
 }
 
-const std::vector<std::string>& summary_columns() {
-  static const std::vector<std::string> columns{"step_time_s",
-                                                "step_time_p95_s",
-                                                "tokens_per_s_per_gpu",
-                                                "model_tflops_per_gpu",
-                                                "mfu_pct",
-                                                "hfu_pct",
-                                                "peak_allocated_gib",
-                                                "peak_reserved_gib",
-                                                "capacity_gib",
-                                                "fits",
-                                                "bubble_pct",
-                                                "exposed_tp_s",
-                                                "exposed_cp_s",
-                                                "exposed_ep_s",
-                                                "exposed_pp_s",
-                                                "exposed_dp_s",
-                                                "exposed_offload_s",
-                                                "compute_s",
-                                                "recompute_s",
-                                                "optimizer_s",
-                                                "host_bound_s",
-                                                "imbalance_s",
-                                                "goodput_pct",
-                                                "cost_usd_per_step",
-                                                "provenance",
-                                                "assumed_pct",
-                                                "gpus",
-                                                "fingerprint"};
+const std::vector<CsvColumn>& summary_columns() {
+  static const std::vector<CsvColumn> columns{
+      {"step_time_s", "s", "time of one training step"},
+      {"step_time_p95_s", "s", "95 % of outcomes lie below; spread of the kernel fits"},
+      {"tokens_per_s_per_gpu", "tokens/s", "throughput of one GPU"},
+      {"model_tflops_per_gpu", "TFLOP/s", "model FLOPs per second of one GPU"},
+      {"mfu_pct", "%", "model FLOPs over the dense peak of the matrix precision"},
+      {"hfu_pct", "%", "executed matrix FLOPs, recompute included, over the same peak"},
+      {"peak_allocated_gib", "GiB", "peak handed out by the framework's allocator, fullest GPU"},
+      {"peak_reserved_gib", "GiB", "peak held by the process, fullest GPU"},
+      {"capacity_gib", "GiB", "memory of one GPU", "profile"},
+      {"fits", "text", "true when every GPU and every node's host memory suffices"},
+      {"bubble_pct", "%", "share of the step that pipeline ranks wait for each other"},
+      {"exposed_tp_s", "s", "exposed tensor-parallel communication, mean over pipeline ranks"},
+      {"exposed_cp_s", "s", "exposed context-parallel communication"},
+      {"exposed_ep_s", "s", "exposed expert all-to-all"},
+      {"exposed_pp_s", "s", "exposed pipeline transfers"},
+      {"exposed_dp_s", "s", "exposed gradient reduction and parameter gather"},
+      {"exposed_offload_s", "s", "waiting for copies to or from host memory"},
+      {"compute_s", "s", "kernels that do model work"},
+      {"recompute_s", "s", "forward kernels run again in backward"},
+      {"optimizer_s", "s", "optimizer step"},
+      {"host_bound_s", "s", "waiting for kernel launches"},
+      {"imbalance_s", "s", "end-of-step synchronisation"},
+      {"goodput_pct", "%", "useful share of wall time under failures (Daly)"},
+      {"cost_usd_per_step", "USD", "price of the GPUs for one step", "prediction; price of scenario or profile"},
+      {"provenance", "text", "worst tier of a cost used", "profile"},
+      {"assumed_pct", "%", "share of the work on costs without calibration", "profile"},
+      {"gpus", "1", "number of GPUs", "scenario"},
+      {"fingerprint", "text", "of the simulated events: equal results have equal ones"}};
   return columns;
+}
+
+std::vector<CsvColumn> axis_columns(const SearchSpace& space) {
+  std::vector<CsvColumn> out;
+  for (const SpaceAxis& axis : space.axes()) {
+    CsvColumn c{axis.key, "1", "settings that go together", "scenario"};
+    for (const Field& f : scenario_fields())
+      if (f.path == axis.key) c.what = f.description;
+    for (const SpaceValue& v : axis.values)
+      if (v.text.find_first_not_of("0123456789.-") != std::string::npos) c.unit = "text";
+    out.push_back(std::move(c));
+  }
+  return out;
 }
 
 std::vector<std::string> summary_cells(const Scenario& scenario, const StepSummary& s) {

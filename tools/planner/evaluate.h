@@ -12,6 +12,7 @@
 #include "models/build/step.h"
 #include "models/config/space.h"
 #include "tools/planner/reasons.h"
+#include "tools/report/csv.h"
 
 namespace k3sim {
 
@@ -48,7 +49,9 @@ Evaluation evaluate(const SearchSpace& space, std::int64_t index, MachineStore& 
 Evaluation evaluate(Scenario scenario, MachineStore& machines, const EvaluateOptions& options);
 
 // Columns that every table of predictions has: the keys of summary.json in flat form.
-const std::vector<std::string>& summary_columns();
+const std::vector<CsvColumn>& summary_columns();
+// One column per axis of a space, with the description of its scenario key.
+std::vector<CsvColumn> axis_columns(const SearchSpace& space);
 std::vector<std::string> summary_cells(const Scenario& scenario, const StepSummary& summary);
 
 std::string csv_cell(const std::string& text);  // quoted when needed

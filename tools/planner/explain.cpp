@@ -95,20 +95,31 @@ std::string counts_text(const SearchResult& r) {
   return out;
 }
 
-std::string plan_csv(const SearchSpace& space, const SearchResult& result) {
-  std::vector<std::string> header{"rank",    "id",         "reason",     "pareto", "policy_searched",
-                                  "bound_s", "step_low_s", "step_high_s"};
-  for (const SpaceAxis& axis : space.axes()) header.push_back(axis.key);
-  for (const std::string& c : summary_columns()) header.push_back(c);
-  std::string out = csv_line(header);
+CsvTable plan_table(const SearchSpace& space, const SearchResult& result) {
+  std::vector<CsvColumn> columns{
+      {"rank", "1", "place in the ranking; empty: does not fit", "search"},
+      {"id", "text", "digest of the settings", "scenario"},
+      {"reason", "text", "ok, or why it is not in the ranking", "search"},
+      {"pareto", "text", "true: nothing is better in time, memory headroom and GPUs at once"},
+      {"policy_searched", "text", "true: the activation policy was searched per stage instead", "search"},
+      {"bound_s", "s", "lower bound of the step time that ordered the search"},
+      {"step_low_s", "s", "step time with all costs 5 % lower"},
+      {"step_high_s", "s", "step time with all costs 5 % higher"}};
+  for (const std::vector<CsvColumn>& more : {axis_columns(space), summary_columns()})
+    columns.insert(columns.end(), more.begin(), more.end());
+  CsvTable out(std::move(columns));
   int rank = 0;
   for (const std::vector<Ranked>* list : {&result.ranked, &result.misfits})
     for (const Ranked& r : *list) {
       const bool fits = list == &result.ranked;
-      std::vector<std::string> cells{fits ? fmt::format("{}", ++rank) : "", space.id(r.index),
-                                     to_string(r.evaluation.reason),        r.pareto ? "true" : "false",
-                                     r.policy_searched ? "true" : "false",  fmt::format("{:.9g}", r.bound_seconds),
-                                     fmt::format("{:.9g}", r.step_low),     fmt::format("{:.9g}", r.step_high)};
+      std::vector<std::string> cells{fits ? fmt::format("{}", ++rank) : "",
+                                     space.id(r.index),
+                                     to_string(r.evaluation.reason),
+                                     r.pareto ? "true" : "false",
+                                     r.policy_searched ? "true" : "false",
+                                     csv_number(r.bound_seconds),
+                                     csv_number(r.step_low),
+                                     csv_number(r.step_high)};
       const std::vector<int> choice = space.choice(r.index);
       for (std::size_t a = 0; a < choice.size(); ++a)
         cells.push_back(space.axes()[a].values[static_cast<std::size_t>(choice[a])].text);
@@ -116,7 +127,7 @@ std::string plan_csv(const SearchSpace& space, const SearchResult& result) {
           r.evaluation.simulated() ? summary_cells(r.evaluation.scenario, r.evaluation.prediction.summary)
                                    : std::vector<std::string>(summary_columns().size());
       cells.insert(cells.end(), numbers.begin(), numbers.end());
-      out += csv_line(cells);
+      out.add(std::move(cells));
     }
   return out;
 }

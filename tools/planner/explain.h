@@ -19,7 +19,7 @@ std::vector<PartChange> part_changes(const StepSummary& first, const StepSummary
 // Two or three sentences: settings that differ, parts that decide, and whether the error bars allow the verdict.
 std::string explain_winner(const SearchSpace& space, const Ranked& winner, const Ranked& other);
 
-std::string plan_csv(const SearchSpace& space, const SearchResult& result);
+CsvTable plan_table(const SearchSpace& space, const SearchResult& result);
 std::string candidates_csv(const SearchSpace& space, const SearchResult& result);  // every configuration's verdict
 // "how many candidates each rule removed", one line per reason.
 std::string counts_text(const SearchResult& result);

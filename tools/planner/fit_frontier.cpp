@@ -20,11 +20,16 @@ std::vector<FrontierPoint> fit_frontier(const SearchSpace& space, MachineStore& 
   return out;
 }
 
-std::string fit_frontier_csv(const std::vector<FrontierPoint>& points) {
-  std::string out = csv_line({"gpu", "sequence", "micro_batch", "nodes", "binding", "layout"});
+CsvTable fit_frontier_table(const std::vector<FrontierPoint>& points) {
+  CsvTable out({{"gpu", "text", "GPU type", "scenario"},
+                {"sequence_tokens", "tokens", "sequence length", "scenario"},
+                {"micro_batch", "1", "sequences of a micro-batch", "scenario"},
+                {"nodes", "1", "fewest nodes on which a layout of the space fits; empty: none does"},
+                {"binding", "text", "largest term of memory on the fullest stage"},
+                {"layout", "text", "the layout that fits", "search"}});
   for (const FrontierPoint& p : points)
-    out += csv_line({p.gpu, fmt::format("{}", p.sequence), fmt::format("{}", p.micro_batch),
-                     p.nodes > 0 ? fmt::format("{}", p.nodes) : "", p.binding, p.layout});
+    out.add({p.gpu, fmt::format("{}", p.sequence), fmt::format("{}", p.micro_batch),
+             p.nodes > 0 ? fmt::format("{}", p.nodes) : "", p.binding, p.layout});
   return out;
 }
 

@@ -18,6 +18,6 @@ struct FrontierPoint {
 
 // Sequence lengths of 1, 4 and 16 times the space's, micro-batches of 1 and 2.
 std::vector<FrontierPoint> fit_frontier(const SearchSpace& space, MachineStore& machines, const FitOptions& options);
-std::string fit_frontier_csv(const std::vector<FrontierPoint>& points);
+CsvTable fit_frontier_table(const std::vector<FrontierPoint>& points);
 
 }  // namespace k3sim

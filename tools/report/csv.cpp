@@ -43,19 +43,36 @@ void CsvTable::add(std::vector<std::string> fields) {
   rows_.push_back(std::move(fields));
 }
 
-std::string CsvTable::text() const {
-  std::vector<std::string> header;
-  for (const CsvColumn& c : columns_) header.push_back(c.name);
+std::vector<std::string> csv_names(const std::vector<CsvColumn>& columns) {
+  std::vector<std::string> out;
+  for (const CsvColumn& c : columns) out.push_back(c.name);
+  return out;
+}
+
+std::string csv_record(const std::vector<std::string>& fields) {
   std::string out;
-  append_record(out, header);
+  append_record(out, fields);
+  return out;
+}
+
+std::string csv_header(const std::vector<CsvColumn>& columns) {
+  return csv_record(csv_names(columns));
+}
+
+std::string CsvTable::text() const {
+  std::string out = csv_header(columns_);
   for (const auto& row : rows_) append_record(out, row);
   return out;
 }
 
-std::string data_dictionary_csv(const std::vector<std::pair<std::string, const CsvTable*>>& tables) {
-  CsvTable out({{"file", "text", ""}, {"column", "text", ""}, {"unit", "text", ""}, {"meaning", "text", ""}});
-  for (const auto& [file, table] : tables)
-    for (const CsvColumn& c : table->columns()) out.add({file, c.name, c.unit, c.what});
+std::string data_dictionary_csv(const std::vector<CsvFile>& files) {
+  CsvTable out({{"file", "text", ""},
+                {"column", "text", ""},
+                {"unit", "text", ""},
+                {"source", "text", ""},
+                {"meaning", "text", ""}});
+  for (const CsvFile& file : files)
+    for (const CsvColumn& c : file.columns) out.add({file.name, c.name, c.unit, c.source, c.what});
   return out.text();
 }
 

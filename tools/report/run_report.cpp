@@ -8,6 +8,8 @@
 #include "sim/trace/chrome_json.h"
 #include "tools/report/cost_audit_table.h"
 #include "tools/report/csv.h"
+#include "tools/report/expert_load.h"
+#include "tools/report/network_heat.h"
 #include "tools/report/run_timeline.h"
 #include "tools/report/summary_json.h"
 
@@ -46,7 +48,8 @@ std::string figure_text(const Json& v) {
 void add_figures(HtmlPage& page, const Json& summary) {
   std::vector<PageFigure> figures;
   for (const KeyFigure& f : kFigures)
-    if (summary.contains(f.key)) figures.push_back({f.key, f.label, figure_text(summary.at(f.key)), f.unit, f.source});
+    if (summary.contains(f.key) && !(f.key == std::string("short_by_gib") && summary.at(f.key) == 0.0))
+      figures.push_back({f.key, f.label, figure_text(summary.at(f.key)), f.unit, f.source});
   page.figures("The answer in numbers", figures);
 }
 
@@ -66,20 +69,18 @@ void add_waterfall(HtmlPage& page, const StepPrediction& p) {
       fmt::format("{{\"step_s\":{:.9g},\"parts\":[{}],\"ranks\":[{}]}}", p.summary.step.seconds(), parts, ranks));
 }
 
-void add_sensitivity(HtmlPage& page, const RunReportInput& in) {
-  if (in.sensitivity.empty()) return;
-  PageTable t{"sensitivity",
-              "What one change would do, everything else equal",
-              "prediction, each row predicted anew",
-              {{"input", "input", "", "what changes", true},
-               {"change", "change", "", "by how much", true},
-               {"step_s", "step time", "s", "with the change"},
-               {"gain_pct", "gain", "%", "of the step time"}},
-              {}};
-  const double step = in.prediction.summary.step.seconds();
-  for (const SensitivityRow& r : in.sensitivity)
-    t.rows.push_back({r.input, r.change, csv_number(r.step_s), csv_number(100.0 * (1.0 - r.step_s / step))});
-  page.table("What would help most", t);
+void add_network(HtmlPage& page, const RunReportInput& in) {
+  page.table("Network", network_table(in.prediction));
+  if (in.machine == nullptr) return;
+  const std::vector<PageHeat> heat = network_heat(in.prediction, *in.machine);
+  if (!heat.empty()) page.heat("", heat);
+}
+
+void add_expert_load(HtmlPage& page, const StepPrediction& p) {
+  const std::optional<ExpertLoadSection> load = expert_load_section(p);
+  if (!load) return;
+  page.heat("Expert load and replicas", load->grids);
+  page.table("", load->table);
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -151,9 +152,10 @@ HtmlPage run_report(const RunReportInput& in) {
   page.section("timeline", "Pipeline timeline", timeline_json(p, views));
   page.section("kernels", "Inside one action", kernels_json(p, views));
   page.section("memory", "Memory", memory_curves_json(p, views, in.memory));
-  page.table("Network", network_table(p));
+  add_network(page, in);
+  add_expert_load(page, p);
   page.table("What the time rests on", cost_table(p));
-  add_sensitivity(page, in);
+  if (in.sensitivity) page.deltas("What would help most", *in.sensitivity);
   add_assumptions(page, in);
   add_reproduce(page, in);
   return page;

@@ -220,6 +220,12 @@ Trace step_trace(const StepPrediction& prediction, const StepTraceOptions& optio
   return t;
 }
 
+double expected_slices(const StepPrediction& p, const StepTraceOptions& options) {
+  const double simulated = static_cast<double>(p.graph->compute_stream.size() * p.graph->replicas.size());
+  const double shown = options.ranks.empty() ? simulated : static_cast<double>(options.ranks.size());
+  return static_cast<double>(p.graph->built.graph.task_count()) / simulated * shown;
+}
+
 std::vector<int> parse_ranks(const std::string& text, int world) {
   std::set<int> out;
   if (text.empty() || text == "representatives") return {};

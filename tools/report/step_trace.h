@@ -20,6 +20,10 @@ struct StepTraceOptions {
 // Requires: prediction made with keep_graph; ranks below the world size.
 Trace step_trace(const StepPrediction& prediction, const StepTraceOptions& options);
 
+// About how many slices that trace has; more than kMaxSlices do not fit into a viewer, nor half of them into memory.
+double expected_slices(const StepPrediction& prediction, const StepTraceOptions& options);
+inline constexpr double kMaxSlices = 1e7;
+
 // "0,8-15,all": global ranks in ascending order; "" and "representatives" give an empty list. Throws UsageError.
 std::vector<int> parse_ranks(const std::string& text, int world);
 

@@ -34,15 +34,22 @@ bool is_number(const std::string& s) {
   return error == std::errc() && end == s.data() + s.size();
 }
 
-std::string unit_of(const std::string& name) {
-  for (const UnitSuffix& u : kUnits)
-    if (name.ends_with(u.suffix)) return u.unit;
-  return "";
-}
-
+// step_time_s is "step time": the unit stands beside the title. Group names and shares keep their usual spelling.
 std::string title_of(std::string name) {
+  if (name.find('.') != std::string::npos) return name;  // a scenario's key
+  if (name.ends_with("_usd_per_step")) return "cost per step";
+  for (const UnitSuffix& u : kUnits) {
+    const std::string_view suffix = u.suffix;
+    if (suffix[0] != '_' || !name.ends_with(suffix) || suffix == "_hours" || suffix.ends_with("_gpu")) continue;
+    name.resize(name.size() - suffix.size());
+    break;
+  }
   for (char& c : name)
     if (c == '_') c = ' ';
+  constexpr std::pair<const char*, const char*> kUsual[] = {
+      {"mfu", "MFU"}, {"hfu", "HFU"}, {"gpu", "GPU"}, {"gpus", "GPUs"}, {"gpu hours", "GPU hours"}, {"moe", "MoE"}};
+  for (const auto& [from, to] : kUsual)
+    if (name == from) return to;
   return name;
 }
 
@@ -70,6 +77,25 @@ const char* first_present(const PageTable& t, std::initializer_list<const char*>
 
 }  // namespace
 
+std::string unit_of_name(const std::string& name) {
+  for (const UnitSuffix& u : kUnits)
+    if (name.ends_with(u.suffix)) return u.unit;
+  return "";
+}
+
+PageColumn page_column(const CsvColumn& c) {
+  const bool text = c.unit == "text";
+  const bool bare = text || c.unit == "1" || c.unit == "mixed";
+  return {c.name, title_of(c.name), bare ? "" : c.unit, c.what, text, false, c.source};
+}
+
+PageTable page_table(const std::string& id, const std::string& caption, const std::string& source,
+                     const CsvTable& table) {
+  PageTable out{id, caption, source, {}, table.rows()};
+  for (const CsvColumn& c : table.columns()) out.columns.push_back(page_column(c));
+  return out;
+}
+
 HtmlPage build_table_report(const TableReport& r) {
   HtmlPage page(r.title, r.answer);
   if (!r.figures.empty()) page.figures("The answer in numbers", r.figures);
@@ -79,6 +105,7 @@ HtmlPage build_table_report(const TableReport& r) {
     PageExplorer e{r.table, r.x, r.y, r.parallel, r.name_column};
     if (e.parallel.empty()) e.parallel = varying_columns(r.table);
     if (e.name_column.empty()) e.name_column = r.table.columns.front().key;
+    if (!r.x.larger_is_better) e.sort = r.x.key;
     page.explore("Results", e);
   }
   for (const PageTable& t : r.more) page.table(t.caption, t);
@@ -89,7 +116,7 @@ HtmlPage build_table_report(const TableReport& r) {
   return page;
 }
 
-TableReport table_report_of_csv(const CsvData& csv, const std::string& title) {
+TableReport table_report_of_csv(const CsvData& csv, const std::string& title, const std::vector<CsvColumn>& known) {
   TableReport r;
   r.title = title;
   r.table.id = "results";
@@ -98,7 +125,11 @@ TableReport table_report_of_csv(const CsvData& csv, const std::string& title) {
   for (std::size_t c = 0; c < csv.header.size(); ++c) {
     const bool text = std::any_of(csv.rows.begin(), csv.rows.end(),
                                   [&](const auto& row) { return !row[c].empty() && !is_number(row[c]); });
-    r.table.columns.push_back({csv.header[c], title_of(csv.header[c]), unit_of(csv.header[c]), "", text});
+    PageColumn column = page_column({csv.header[c], text ? "text" : unit_of_name(csv.header[c]), ""});
+    for (const CsvColumn& k : known)
+      if (k.name == csv.header[c]) column = page_column(k);
+    column.text = text;
+    r.table.columns.push_back(std::move(column));
   }
   r.table.rows = csv.rows;
   const char* time = first_present(r.table, {"step_time_s", "measured", "days"});

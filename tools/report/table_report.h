@@ -35,8 +35,12 @@ struct TableReport {
 
 HtmlPage build_table_report(const TableReport& report);
 
-// The report of a CSV file as k3sim wrote it: units are read off the column names (_s, _pct, _gib, _bytes ...); columns
-// with text in any row are text. x and y default to step time and memory, MFU or cost, as far as they are there.
-TableReport table_report_of_csv(const CsvData& csv, const std::string& title);
+// "s" of step_time_s; empty when the name says none.
+std::string unit_of_name(const std::string& name);
+
+// The report of a CSV file as k3sim wrote it: units and meanings come from `known` columns of that name, else units are
+// read off the names (_s, _pct, _gib, _bytes ...); columns with text in any row are text. x and y default to step time
+// and memory, MFU or cost, as far as they are there.
+TableReport table_report_of_csv(const CsvData& csv, const std::string& title, const std::vector<CsvColumn>& known = {});
 
 }  // namespace k3sim

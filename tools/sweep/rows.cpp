@@ -6,12 +6,18 @@
 
 namespace k3sim {
 
+std::vector<CsvColumn> RowMaker::columns() const {
+  std::vector<CsvColumn> out{{"id", "text", "digest of the settings", "scenario"},
+                             {"status", "text", "predicted or rejected"},
+                             {"reason", "text", "ok, or why the configuration does not work"}};
+  for (const std::vector<CsvColumn>& more : {axis_columns(space_), summary_columns()})
+    out.insert(out.end(), more.begin(), more.end());
+  out.push_back({"note", "text", "details of the reason"});
+  return out;
+}
+
 std::string RowMaker::header() const {
-  std::vector<std::string> cells{"id", "status", "reason"};
-  for (const SpaceAxis& axis : space_.axes()) cells.push_back(axis.key);
-  for (const std::string& c : summary_columns()) cells.push_back(c);
-  cells.emplace_back("note");
-  return csv_line(cells);
+  return csv_header(columns());
 }
 
 std::string RowMaker::row(std::int64_t index) {

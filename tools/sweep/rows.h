@@ -13,6 +13,7 @@ namespace k3sim {
 class RowMaker {
  public:
   RowMaker(const SearchSpace& space, const EvaluateOptions& options) : space_(space), options_(options) {}
+  std::vector<CsvColumn> columns() const;
   std::string header() const;           // ends with CRLF
   std::string row(std::int64_t index);  // thread-safe; ends with CRLF
   const SearchSpace& space() const { return space_; }

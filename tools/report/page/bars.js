@@ -2,7 +2,7 @@
 'use strict';
 k3.draw.waterfall = (box, data) => {
   const parts = data.parts.filter(p => p.mean_s > 1e-6 * data.step_s);
-  const narrow = box.clientWidth < 560, width = narrow ? 380 : 900, left = narrow ? 84 : 110, right = 132, line = 26;
+  const narrow = box.clientWidth < 560, width = narrow ? 380 : 1140, left = narrow ? 84 : 110, right = 132, line = 26;
   const scale = (width - left - right) / data.step_s, height = parts.length * line + 24;
   const svg = k3.el('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', width,
     'aria-label': 'Waterfall of the step: ' + parts.map(p => `${p.key} ${k3.seconds(p.mean_s)}`).join(', ') });
@@ -12,7 +12,7 @@ k3.draw.waterfall = (box, data) => {
     svg.append(k3.el('text', { x: left - 8, y: y + 14, 'text-anchor': 'end' }, p.key),
       k3.el('rect', { x, y, width: w, height: line - 8, fill: k3.colour(k3.partColour, p.key, i), stroke: 'currentColor',
                       'stroke-opacity': .35 }, k3.el('title', {}, `${p.what}: ${k3.seconds(p.mean_s)}`)),
-      k3.el('text', { x: x + w + 6, y: y + 14 }, `${k3.seconds(p.mean_s)}, ${k3.number(100 * p.mean_s / data.step_s, 3)} %`));
+      k3.el('text', { x: x + w + 6, y: y + 14 }, `${k3.seconds(p.mean_s)}, ${k3.share(p.mean_s / data.step_s)}`));
     if (i + 1 < parts.length) svg.append(k3.el('line', { class: 'axis', x1: x + w, x2: x + w, y1: y + line - 8, y2: y + line }));
     at += p.mean_s;
   });
@@ -22,7 +22,7 @@ k3.draw.waterfall = (box, data) => {
   box.append(svg);
   k3.table(box, {
     id: 'breakdown', caption: 'Mean over pipeline ranks; the parts of every rank add up to the step time', source: 'prediction',
-    columns: [{ key: 'part', title: 'part', text: true }, { key: 's', title: 'time', unit: 's' }, { key: 'pct', title: 'share', unit: '%' },
+    columns: [{ key: 'part', title: 'part', text: true }, { key: 's', title: 'time', unit: 's' }, { key: 'pct', title: 'share', unit: '%', bar: true },
               { key: 'what', title: 'what it is', text: true }],
     rows: parts.map(p => [p.key, p.mean_s, Number((100 * p.mean_s / data.step_s).toPrecision(4)), p.what]) });
   const details = k3.el('details', {}, k3.el('summary', {}, 'Every pipeline rank'));
@@ -35,7 +35,7 @@ k3.draw.waterfall = (box, data) => {
 
 k3.memoryBars = (box, data) => {
   const gpu = data.parts.map((p, i) => ({ ...p, i })).filter(p => !p.host);
-  const narrow = box.clientWidth < 560, width = narrow ? 380 : 900, height = narrow ? 240 : 300, left = 46, bottom = 36, top = 16;
+  const narrow = box.clientWidth < 560, width = narrow ? 380 : 1140, height = narrow ? 240 : 320, left = 46, bottom = 36, top = 16;
   const totals = data.ranks.map(r => gpu.reduce((sum, p) => sum + r.parts[p.i], 0));
   const most = Math.max(data.capacity, ...totals) * 1.05, y = v => top + (height - top - bottom) * (1 - v / most);
   const slot = (width - left - 8) / data.ranks.length;

@@ -19,12 +19,22 @@ k3.el = (tag, attributes, ...children) => {
 k3.number = (value, digits = 6) => {
   if (typeof value !== 'number') return value === null || value === undefined ? '' : String(value);
   if (value === 0) return '0';
-  const rounded = Number(value.toPrecision(digits));
+  const rounded = Number.isInteger(value) && Math.abs(value) < 1e15 ? value : Number(value.toPrecision(digits));
   const size = Math.abs(rounded);
   if (size >= 1e15 || size < 1e-5) return rounded.toExponential();
   const [whole, fraction] = (size >= 1 ? String(rounded) : rounded.toFixed(Math.min(12, digits + 4)).replace(/0+$/, '')).split('.');
   const grouped = whole.replace('-', '').length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, '\u202f') : whole;
   return fraction ? grouped + '.' + fraction : grouped;
+};
+
+// A share of the whole in per cent, as far as it matters.
+k3.share = v => v > 0 && v < 1e-4 ? '<\u200a0.01\u00a0%' : (100 * v).toFixed(v < .1 ? 2 : 1) + '\u00a0%';
+
+// For axes: 12 M, 3.4 k.
+k3.short = v => {
+  for (const [size, letter] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
+    if (Math.abs(v) >= size * (size === 1e3 ? 10 : 1)) return k3.number(v / size, 5) + '\u00a0' + letter;
+  return k3.number(v, 4);
 };
 
 // A time with the unit that fits it.
@@ -66,6 +76,13 @@ k3.redraw = () => k3.redraws.forEach(f => f());
 window.addEventListener('resize', () => requestAnimationFrame(k3.redraw));
 window.addEventListener('beforeprint', k3.redraw);
 window.addEventListener('afterprint', k3.redraw);
+
+// Charts of the library: [its element, () => graph]. On paper they are scaled as they are: resized then, they come out empty.
+k3.charts = [];
+const paperWidth = 700;
+window.addEventListener('beforeprint', () => k3.charts.forEach(([chart]) => { chart.style.zoom = Math.min(1, paperWidth / (chart.clientWidth || 1)); }));
+window.addEventListener('afterprint', () => k3.charts.forEach(([chart]) => { chart.style.zoom = ''; }));
+k3.redraws.push(() => { if (!window.matchMedia('print').matches) k3.charts.forEach(([, graph]) => graph() && graph().resize()); });
 window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', k3.redraw);
 window.matchMedia('print').addEventListener('change', k3.redraw);
 window.addEventListener('error', e => k3.errors.push(e.message));
@@ -85,11 +102,14 @@ k3.context = (canvas, height) => {
 
 k3.source = text => k3.el('p', { class: 'source' }, 'Source: ' + text);
 
+// Large figures in millions and more: the exact number stands in the files.
+k3.figure = v => Math.abs(v) >= 1e7 ? k3.short(v) : k3.number(v, 5);
+
 k3.draw.figures = (box, figures) => box.append(k3.el('dl', { class: 'figures' }, ...figures.map(f =>
   k3.el('div', {}, k3.el('dt', {}, f.label),
     k3.el('dd', { 'data-key': f.key, 'data-value': f.value,
                   class: (f.key === 'fits' && f.value === 'no') || (f.key === 'short_by_gib' && f.value > 0) ? 'bad' : null },
-      k3.number(f.value) + (f.unit ? '\u00a0' + f.unit : '')),
+      k3.figure(f.value) + (f.unit ? '\u00a0' + f.unit : '')),
     k3.el('dd', { class: 'source' }, f.source)))));
 
 k3.draw.note = (box, note) => {

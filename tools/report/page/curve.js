@@ -62,11 +62,13 @@ k3.draw.memory = (box, data) => {
       (r.short_by > 0 ? `${k3.number(r.short_by, 3)} GiB more than there is.` : `${k3.number(data.capacity - total, 3)} GiB free.`)));
     k3.table(why, {
       id: 'peak', caption: `What rank ${r.rank} holds at its peak`, source: 'prediction (memory.csv)',
-      columns: [{ title: 'where', text: true }, { title: 'what', text: true }, { title: 'size', unit: 'GiB' }, { title: 'meaning', text: true }],
+      columns: [{ key: 'where', title: 'where', text: true }, { key: 'what', title: 'what', text: true }, { key: 'size_gib', title: 'size', unit: 'GiB' },
+                { key: 'meaning', title: 'meaning', text: true }],
       rows: data.parts.map((p, i) => [p.host ? 'host' : 'GPU', p.key.replace('_', ' '), r.parts[i], p.what]).filter(x => x[2] > 0) });
     if (r.alive.length) k3.table(why, {
       id: 'alive', caption: `Micro-batches whose tensors rank ${r.rank} holds at its peak`, source: 'prediction',
-      columns: [{ title: 'stage' }, { title: 'micro-batches' }, { title: 'first' }, { title: 'last' }, { title: 'kept on the GPU', unit: 'GiB' }, { title: 'kept in host memory', unit: 'GiB' }],
+      columns: [{ key: 'stage', title: 'stage' }, { key: 'microbatches', title: 'micro-batches' }, { key: 'first', title: 'first' }, { key: 'last', title: 'last' },
+                { key: 'gpu_gib', title: 'kept on the GPU', unit: 'GiB' }, { key: 'host_gib', title: 'kept in host memory', unit: 'GiB' }],
       rows: r.alive });
   };
   box.append(k3.el('h3', {}, 'Over time'),
@@ -74,5 +76,5 @@ k3.draw.memory = (box, data) => {
       k3.el('span', {}, 'drag to zoom, double click for all; the dashed line is the capacity')), chart,
     k3.el('h3', {}, 'The peak explained'), why);
   show(data.worst);
-  k3.redraws.push(() => chart.k3graph && chart.k3graph.resize());
+  k3.charts.push([chart, () => chart.k3graph]);
 };

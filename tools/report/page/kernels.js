@@ -30,7 +30,8 @@ k3.draw.kernels = (box, data) => {
     const details = k3.el('details', {}, k3.el('summary', {}, 'Times by kernel'));
     table.append(details);
     k3.table(details, { id: 'kernel-times', caption: `${name(a)}, micro-batch ${a.microbatch}: ${k3.seconds(a.length * data.tick_s)}`, source: 'prediction',
-      columns: [{ title: 'kernel', text: true }, { title: 'stream', text: true }, { title: 'count' }, { title: 'time', unit: 'ms' }],
+      columns: [{ key: 'kernel', title: 'kernel', text: true }, { key: 'stream', title: 'stream', text: true }, { key: 'count', title: 'count' },
+                { key: 'time_ms', title: 'time', unit: 'ms', bar: true }],
       rows: [...sums.values()].sort((x, y) => y[3] - x[3]).map(r => [r[0], r[1], r[2], Number(r[3].toPrecision(5))]) });
   };
   box.append(k3.el('div', { class: 'controls' }, picker), holder, table);

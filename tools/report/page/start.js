@@ -1,10 +1,11 @@
 // Draws every section in order; a section that fails says so and leaves the others alone.
 'use strict';
 (() => {
-  const main = document.getElementById('main'), started = performance.now();
+  const main = document.getElementById('main'), started = performance.now(), links = [];
   k3.data.sections.forEach((section, i) => {
-    const box = k3.el('section', { id: 'section-' + section.type + '-' + i }, k3.el('h2', {}, section.heading));
+    const box = k3.el('section', { id: 'section-' + section.type + '-' + i }, section.heading ? k3.el('h2', {}, section.heading) : null);
     main.append(box);
+    if (section.heading) links.push(k3.el('a', { href: '#' + box.id }, section.heading));
     try {
       k3.draw[section.type](box, section.data);
     } catch (error) {
@@ -12,6 +13,7 @@
       box.append(k3.el('p', {}, 'This section could not be drawn: ' + error));
     }
   });
+  if (links.length > 3) main.before(k3.el('nav', { 'aria-label': 'sections' }, ...links));
   k3.drawMs = performance.now() - started;
   k3.interactiveMs = performance.now();
   const rest = () => {

@@ -27,7 +27,8 @@ k3.Lanes = class {
     c.addEventListener('dblclick', () => this.reset());
     c.addEventListener('keydown', e => {
       const act = { '+': () => this.zoom(.5), '=': () => this.zoom(.5), '-': () => this.zoom(2), ArrowLeft: () => this.pan(-.2),
-                    ArrowRight: () => this.pan(.2), Home: () => this.reset() }[e.key];
+                    ArrowRight: () => this.pan(.2), Home: () => this.reset(), ArrowDown: () => this.walk(1, 0), ArrowUp: () => this.walk(-1, 0),
+                    '.': () => this.walk(0, 1), ',': () => this.walk(0, -1), Enter: () => this.open() }[e.key];
       if (act) { e.preventDefault(); act(); }
     });
   }
@@ -67,6 +68,19 @@ k3.Lanes = class {
     this.detail.textContent = this.describe(hit.lane, hit.index);
     if (this.onClick) this.onClick(hit.lane, hit.index);
   }
+  // By keyboard: the next lane at about the same time, or the next bar of the lane; moves the view along.
+  walk(lanes, bars) {
+    const at = this.at || { lane: -1, index: 0 }, row = Math.max(0, Math.min(this.lanes.length - 1, at.lane + lanes)), lane = this.lanes[row];
+    if (!lane.start.length) { this.at = { lane: row, index: 0 }; return; }
+    const time = at.lane >= 0 && this.lanes[at.lane] && this.lanes[at.lane].start[at.index] !== undefined ? this.lanes[at.lane].start[at.index] : this.from;
+    const index = bars ? at.index + bars : k3.Lanes.find(lane, time);
+    this.at = { lane: row, index: Math.max(0, Math.min(lane.start.length - 1, index)) };
+    const start = lane.start[this.at.index], span = this.to - this.from;
+    if (start < this.from || start > this.to) this.show(start - span / 2, start + span / 2);
+    this.detail.textContent = this.describe(lane, this.at.index);
+    this.schedule();
+  }
+  open() { if (this.at && this.onClick) this.onClick(this.lanes[this.at.lane], this.at.index); }
   // First bar of a lane that ends after t.
   static find(lane, t) {
     let low = 0, high = lane.start.length;
@@ -108,6 +122,14 @@ k3.Lanes = class {
       }
     });
     this.drawn = drawn;
+    const at = this.at, lane = at && this.lanes[at.lane];
+    if (lane && lane.start[at.index] !== undefined) {  // the bar that the keyboard stands on
+      c.strokeStyle = k3.css('--bad');
+      c.lineWidth = 2;
+      const x0 = Math.max(this.left, this.left + (lane.start[at.index] - this.from) * scale);
+      c.strokeRect(x0, at.lane * this.rowHeight + 1, Math.max(3, lane.length[at.index] * scale), this.rowHeight - 3);
+      c.lineWidth = 1;
+    }
     this.range.textContent = `${k3.seconds(this.from * this.tick)} to ${k3.seconds(this.to * this.tick)}`;
   }
   write(c, text, x, y, w, h) {
@@ -201,7 +223,7 @@ k3.draw.timeline = (box, data) => {
   const idle = data.causes.map((c, i) => [c, i]).filter(([, i]) => ranks.some(r => r.items.some(b => b.cause === i)));
   box.append(k3.legend([...data.kinds.map((k, i) => [k3.kindName[k] || k, palette[i]]),
     ...idle.map(([c, i]) => ['idle: ' + c[1], palette[data.kinds.length + i]])]),
-    k3.source('prediction. Bars are the actions of the schedule on the compute stream, numbers are micro-batches; wheel, + and − zoom, drag pans.'));
+    k3.source('prediction. Bars are the actions of the schedule on the compute stream, numbers are micro-batches; wheel, + and − zoom, drag or arrows pan; up, down, comma and full stop walk from bar to bar, enter opens one.'));
   k3.timeline = view;
   layout();
 };

@@ -38,7 +38,7 @@ TEST_CASE("csv_number: nine digits, missing for what is not a number") {
 
 TEST_CASE("data_dictionary_csv: one row per column of every table") {
   const CsvTable a({{"rank", "1", "pipeline rank"}}), b({{"bytes", "byte", "size, on the GPU"}, {"part", "text", ""}});
-  const CsvData d = parse_csv(data_dictionary_csv({{"a.csv", &a}, {"b.csv", &b}}), "d");
+  const CsvData d = parse_csv(data_dictionary_csv({{"a.csv", a.columns()}, {"b.csv", b.columns()}}), "d");
   REQUIRE(d.rows.size() == 3);
-  CHECK(d.rows[1] == std::vector<std::string>{"b.csv", "bytes", "byte", "size, on the GPU"});
+  CHECK(d.rows[1] == std::vector<std::string>{"b.csv", "bytes", "byte", "prediction", "size, on the GPU"});
 }

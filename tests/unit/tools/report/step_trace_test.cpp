@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "../../sim/trace/perfetto_reader.h"
 #include "models/build/machine_loader.h"
 #include "models/config/scenario_loader.h"
+#include "sim/trace/perfetto_proto.h"
 #include "tools/report/run_report.h"
 #include "tools/report/run_tables.h"
 #include "tools/report/step_view.h"
@@ -50,6 +53,31 @@ TEST_CASE("step_trace: without kernels arrows end at the actions that waited") {
   CHECK(trace_problems(t).empty());
   CHECK(t.slices.size() < step_trace(prediction(), {}).slices.size() / 10);
   CHECK(t.flows.size() >= 30 * prediction().ranks.size());
+}
+
+TEST_CASE("perfetto_proto: a whole step passes the strict reader, no slice overlaps, counters end where they began") {
+  const Trace t = step_trace(prediction(), {});
+  REQUIRE(t.slices.size() > 200'000);
+  const PerfettoReader r(perfetto_proto(t));
+  CHECK(r.slices.size() == t.slices.size());
+  CHECK(r.tracks.size() == t.processes.size() + t.threads.size() + t.counters.size());
+  std::set<std::string> counters;
+  for (const auto& [track, values] : r.counters) {
+    CHECK(values.front() == values.back());
+    counters.insert(r.tracks.at(track));
+  }
+  CHECK(counters.size() == 3);  // memory, NIC load, NVLink load
+  std::size_t ends = 0;
+  for (const PerfettoSlice& s : r.slices) ends += s.flows.size();
+  CHECK(ends == 2 * t.flows.size());
+}
+
+TEST_CASE("expected_slices: says at least what the trace then has, and grows with the ranks") {
+  const double one = expected_slices(prediction(), {.ranks = {0}, .kernels = true});
+  CHECK(one >= static_cast<double>(step_trace(prediction(), {.ranks = {0}, .kernels = true}).slices.size()) * 0.9);
+  CHECK(expected_slices(prediction(), {.ranks = {0, 1, 2}, .kernels = true}) == doctest::Approx(3 * one));
+  std::vector<int> all(2048);
+  CHECK(expected_slices(prediction(), {.ranks = all, .kernels = true}) > kMaxSlices);
 }
 
 TEST_CASE("step_trace: a list of ranks shows those ranks, with the times of their representatives") {
@@ -98,14 +126,16 @@ TEST_CASE("memory_parts: the parts on the GPU add up to what the rank holds") {
 }
 
 TEST_CASE("run_report: the page names its answer, its assumptions and how to repeat it") {
-  const std::string data = run_report({scenario(), prediction(), "k3sim run k3_2048_h800", {}}).data();
+  const std::string data = run_report({scenario(), prediction(), "k3sim run k3_2048_h800"}).data();
   for (const char* must :
        {"\"type\":\"timeline\"", "\"type\":\"memory\"", "\"type\":\"waterfall\"", "causal attention at half",
         "Folded dimensions: ep, dp", "k3sim run k3_2048_h800", "\"key\":\"goodput_pct\""})
     CHECK_MESSAGE(data.find(must) != std::string::npos, must);
   CHECK(data.find("\"id\":\"sensitivity\"") == std::string::npos);
-  const std::string more =
-      run_report({scenario(), prediction(), "k3sim run", {{"NIC bandwidth", "+10 %", 60.0}}}).data();
+  PageDeltas inputs;
+  inputs.table.id = "sensitivity";
+  inputs.rows = {{"NIC bandwidth", 1.5, -1.2}};
+  const std::string more = run_report({scenario(), prediction(), "k3sim run", nullptr, inputs}).data();
   CHECK(more.find("\"id\":\"sensitivity\"") != std::string::npos);
 }
 

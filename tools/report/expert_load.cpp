@@ -1,0 +1,117 @@
+#include "tools/report/expert_load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/moe/moe_layer.h"
+
+namespace k3sim {
+
+namespace {
+
+constexpr int kLayers = 4, kMicrobatches = 4;
+
+std::optional<MoeLayerModel> layer_model(const StepPlan& plan) {
+  const Scenario& s = plan.scenario;
+  const auto layer =
+      std::find_if(s.model.layers.begin(), s.model.layers.end(), [](const LayerSpec& l) { return l.ffn.is_moe(); });
+  if (layer == s.model.layers.end() || s.parallel.ep <= 1 || layer->ffn.experts % s.parallel.ep != 0) return {};
+  MoeLayerSetup setup;
+  setup.ffn = layer->ffn;
+  setup.hidden = s.model.hidden;
+  setup.config = s.moe;
+  setup.ep = s.parallel.ep;
+  setup.domain_ranks = plan.placement->group(GroupKind::ep).ranks_per_node;
+  setup.tokens_per_rank = plan.split.sequence_parallel ? plan.split.tokens / plan.split.tp : plan.split.tokens;
+  setup.rates = dispatch_rates("h100_sxm");
+  return MoeLayerModel(setup);
+}
+
+double most(const std::vector<double>& v) {
+  return v.empty() ? 0 : *std::max_element(v.begin(), v.end());
+}
+
+PageHeat grid(const std::vector<ExpertLoadDraw>& draws, const char* id, const std::string& caption, const char* unit,
+              const std::vector<double> ExpertLoadDraw::*values) {
+  PageHeat h{
+      id, caption, "prediction; routing of the scenario", unit, "layer and micro-batch", "expert-parallel rank", {},
+      {}, {}};
+  for (const ExpertLoadDraw& d : draws) {
+    h.rows.push_back(fmt::format("{}, {}", d.layer, d.microbatch));
+    h.values.push_back(d.*values);
+  }
+  for (std::size_t r = 0; r < h.values.front().size(); ++r) h.columns.push_back(fmt::format("{}", r));
+  return h;
+}
+
+PageTable load_table(const std::vector<ExpertLoadDraw>& draws) {
+  PageTable t{"expert_load",
+              "The drawn layers and micro-batches",
+              "prediction; routing of the scenario",
+              {{"layer", "draw of layer", "", "layers with the same experts are draws of one law"},
+               {"microbatch", "micro-batch", "", ""},
+               {"violation", "most loaded expert", "x", "over the mean, minus one"},
+               {"arriving", "fullest rank, arriving", "x", "tokens of its own experts over the mean rank"},
+               {"computed", "fullest rank, computed", "x", "padded rows over those of balanced routing"},
+               {"replicas_most", "most replicas", "", "expert copies that one rank receives"},
+               {"replicas_all", "all replicas", "", "copies sent in the group"}},
+              {}};
+  for (const ExpertLoadDraw& d : draws) {
+    double sum = 0;
+    for (const double v : d.replicas) sum += v;
+    t.rows.push_back({fmt::format("{}", d.layer), fmt::format("{}", d.microbatch), csv_number(d.violation),
+                      csv_number(most(d.arriving)), csv_number(most(d.computed)), csv_number(most(d.replicas)),
+                      csv_number(sum)});
+  }
+  return t;
+}
+
+}  // namespace
+
+std::vector<ExpertLoadDraw> expert_load(const StepPrediction& p) {
+  const std::optional<MoeLayerModel> model = layer_model(*p.plan);
+  std::vector<ExpertLoadDraw> out;
+  if (!model) return out;
+  for (int i = 0; i < kLayers * kMicrobatches; ++i) {
+    const MicroBatchId id{i / kMicrobatches, i % kMicrobatches};
+    const ExpertCounts counts = model->counts(id);
+    const MoeLayerPlan plan = model->plan(id);
+    ExpertLoadDraw d{i / kMicrobatches, i % kMicrobatches, max_violation(counts.per_expert()), {}, {}, {}};
+    const double mean = static_cast<double>(counts.total()) / counts.ranks;
+    for (const std::int64_t rows : counts.per_owner_rank()) d.arriving.push_back(static_cast<double>(rows) / mean);
+    for (std::size_t r = 0; r < plan.routed.ranks.size(); ++r) {
+      d.computed.push_back(plan.row_ratio(static_cast<int>(r)));
+      d.replicas.push_back(plan.routed.ranks[r].replicas_received);
+    }
+    out.push_back(std::move(d));
+  }
+  return out;
+}
+
+std::optional<ExpertLoadSection> expert_load_section(const StepPrediction& p) {
+  const std::vector<ExpertLoadDraw> draws = expert_load(p);
+  if (draws.empty()) return {};
+  ExpertLoadSection s;
+  double largest = 1, least = 1, replicas = 0;
+  for (const ExpertLoadDraw& d : draws) {
+    largest = std::max({largest, most(d.arriving), most(d.computed)});
+    least = std::min(least, *std::min_element(d.arriving.begin(), d.arriving.end()));
+    replicas = std::max(replicas, most(d.replicas));
+  }
+  s.grids.push_back(grid(draws, "arriving", "Rows that routing sends to the experts of every rank, over the mean", "x",
+                         &ExpertLoadDraw::arriving));
+  s.grids.push_back(grid(draws, "computed",
+                         fmt::format("Rows that the ranks compute with dispatcher '{}', over balanced routing",
+                                     p.plan->scenario.moe.dispatcher),
+                         "x", &ExpertLoadDraw::computed));
+  s.grids[0].most = s.grids[1].most = largest;  // the same colours in both
+  s.grids[0].least = s.grids[1].least = least;
+  if (replicas > 0)
+    s.grids.push_back(
+        grid(draws, "replicas", "Expert replicas that every rank receives", "experts", &ExpertLoadDraw::replicas));
+  s.table = load_table(draws);
+  return s;
+}
+
+}  // namespace k3sim
