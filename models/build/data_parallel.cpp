@@ -40,11 +40,14 @@ Time DataParallel::reduce_one(std::int64_t parameters, GroupKind group) const {
 
 Time DataParallel::gather_one(std::int64_t parameters, GroupKind group) const {
   if (parameters == 0 || plan_.scenario.optimizer.zero == 0) return Time();
-  const PrecisionConfig& p = plan_.scenario.precision;
-  const Bytes values =
-      p.fp8_parameters ? Bytes(parameters) : parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
+  const Bytes values = gathered_bytes(parameters);
   if (plan_.scenario.optimizer.zero == 1 && machine_.software.owner_updates) return by_owner(values, parameters, group);
   return plan_.comm->subgroup(Collective::all_gather, values, group, shard_ranks(group), true).time;
+}
+
+Bytes DataParallel::gathered_bytes(std::int64_t parameters) const {
+  if (plan_.scenario.precision.fp8_parameters) return Bytes(parameters);
+  return parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
 }
 
 Time DataParallel::reduce(const ParameterCount& p) const {

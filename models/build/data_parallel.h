@@ -26,7 +26,8 @@ class DataParallel {
   Time reduce(const ParameterCount& parameters) const;  // gradients of these parameters
   Time gather(const ParameterCount& parameters) const;  // their updated (or sharded) values
   Time optimizer(const std::vector<const Chunk*>& chunks) const;
-  Time norm_all_reduce() const;  // global gradient norm: one small all-reduce over all ranks
+  Bytes gathered_bytes(std::int64_t parameters) const;  // the buffer of that gather
+  Time norm_all_reduce() const;                         // global gradient norm: one small all-reduce over all ranks
   bool sharded_parameters() const { return plan_.scenario.optimizer.zero >= 3; }
   bool reduce_every_microbatch() const { return plan_.scenario.optimizer.zero >= 2 && !reduces_by_chunk(plan_); }
   int shard_ranks(GroupKind group) const;

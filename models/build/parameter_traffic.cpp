@@ -24,8 +24,6 @@ ParameterTraffic::ParameterTraffic(const StepPlan& plan, const Machine& machine,
       data_parallel_(plan, machine),
       by_chunk_(reduces_by_chunk(plan)),
       cpu_shards_(plan.scenario.optimizer.gradient_shards == "cpu"),
-      gather_label_(emitter.label("parameter gather")),
-      reduce_label_(emitter.label("gradient reduce")),
       shard_label_(emitter.label("gradient shard")) {}
 
 void ParameterTraffic::open_rank(int rank) {
@@ -74,9 +72,11 @@ void ParameterTraffic::attach_gathers(PassWalk& walk, const Action& a) {
     if (a.kind == ActionKind::kWeightGrad) return;
     if (!forward && !plan_.scenario.optimizer.reshard_after_forward) return;
     for (PassStep& s : walk.steps) {
-      const Time t = data_parallel_.gather(chunk.steps()[static_cast<std::size_t>(s.part)].parameters);
+      const ParameterCount& parameters = chunk.steps()[static_cast<std::size_t>(s.part)].parameters;
+      const Time t = data_parallel_.gather(parameters);
       if (t == Time()) continue;
-      s.gather = emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
+      s.gather = emitter_.add(StreamRole::param_gather, StepTask::param_gather, t,
+                              emitter_.label("parameter gather", parameters));
       s.contention += contention(t);
     }
     return;
@@ -110,7 +110,8 @@ void ParameterTraffic::emit_initial_gathers(int rank) {
       const Time t = data_parallel_.gather(chunk.steps()[part].parameters);
       if (t == Time()) continue;
       first_gather_[gather_key(stage, static_cast<int>(part))] =
-          emitter_.add(StreamRole::param_gather, StepTask::param_gather, t, gather_label_);
+          emitter_.add(StreamRole::param_gather, StepTask::param_gather, t,
+                       emitter_.label("parameter gather", chunk.steps()[part].parameters));
     }
   }
 }
@@ -126,7 +127,8 @@ Bytes ParameterTraffic::shard(const ParameterCount& p) const {
 TaskId ParameterTraffic::add_reduction(const ParameterCount& parameters, TaskId ready) {
   const Time t = data_parallel_.reduce(parameters);
   if (t == Time() && !cpu_shards_) return kNoTask;
-  TaskId task = emitter_.add(StreamRole::grad_reduce, StepTask::grad_reduce, t, reduce_label_);
+  TaskId task =
+      emitter_.add(StreamRole::grad_reduce, StepTask::grad_reduce, t, emitter_.label("gradient reduce", parameters));
   emitter_.depend(ready, task);
   if (cpu_shards_) {
     const Time copy = shard(parameters) / machine_.gpu.host_link;

@@ -53,7 +53,7 @@ class ParameterTraffic {
   RankEmitter& emitter_;
   DataParallel data_parallel_;
   bool by_chunk_, cpu_shards_;
-  std::uint32_t gather_label_, reduce_label_, shard_label_;
+  std::uint32_t shard_label_;
 
   std::vector<TaskId> first_gather_;  // by stage and part
   std::map<int, std::size_t> last_gradient_action_;

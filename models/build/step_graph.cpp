@@ -53,8 +53,6 @@ class StepBuilder {
     ends_.first.assign(n, kNoTask);
     ends_.out.assign(n, kNoTask);
     emitter_.rendezvous = graph_.replicas.size() > 1;
-    transfer_label_ = emitter_.label("pipeline transfer");
-    gather_label_ = emitter_.label("parameter gather");
     optimizer_label_ = emitter_.label("optimizer");
     barrier_label_ = emitter_.label("gradient norm");
     overhead_label_ = emitter_.label("framework");
@@ -126,7 +124,7 @@ class StepBuilder {
     const StreamRole role = !plan_.scenario.overlap.p2p ? StreamRole::compute
                             : forward                   ? StreamRole::send_forward
                                                         : StreamRole::send_backward;
-    const TaskId transfer = emitter_.add(role, StepTask::transfer, hop, transfer_label_);
+    const TaskId transfer = emitter_.add(role, StepTask::transfer, hop, emitter_.label("pipeline transfer", {}, bytes));
     emitter_.depend(out, transfer);
     ends_.out[key] = transfer;
   }
@@ -208,6 +206,7 @@ class StepBuilder {
     std::size_t i = 0;
     for (int rank = 0; rank < plan_.schedule.ranks; ++rank) {
       const auto [update, gather] = update_times(rank);
+      const std::uint32_t gather_label = emitter_.label("parameter gather", parameters_of(rank));
       for (std::size_t q = 0; q < graph_.replicas.size(); ++q, ++i) {
         const TaskId o =
             builder_.add(rank_streams_[i].first, static_cast<TaskKind>(StepTask::optimizer), update, optimizer_label_);
@@ -218,7 +217,7 @@ class StepBuilder {
         TaskId last = o;
         if (gather > Time()) {
           last = builder_.add(rank_streams_[i].second, static_cast<TaskKind>(StepTask::param_gather), gather,
-                              gather_label_);
+                              gather_label);
           builder_.depend(o, last);
         }
         builder_.depend(last, end);
@@ -230,6 +229,16 @@ class StepBuilder {
     std::vector<const Chunk*> chunks;
     for (int stage : plan_.schedule.stages_of_rank(rank)) chunks.push_back(&chunk_of(stage));
     return {parameters_.data_parallel().optimizer(chunks), parameters_.late_gather(chunks)};
+  }
+
+  ParameterCount parameters_of(int rank) const {
+    ParameterCount sum;
+    for (int stage : plan_.schedule.stages_of_rank(rank)) {
+      const ParameterCount p = chunk_of(stage).parameters();
+      sum.dense += p.dense;
+      sum.experts += p.experts;
+    }
+    return sum;
   }
 
   const StepPlan& plan_;
@@ -245,7 +254,7 @@ class StepBuilder {
   Endpoints ends_;
   std::vector<std::vector<TaskId>> rank_done_;
   std::vector<std::pair<StreamId, StreamId>> rank_streams_;
-  std::uint32_t transfer_label_ = 0, gather_label_ = 0, optimizer_label_ = 0, barrier_label_ = 0, overhead_label_ = 0;
+  std::uint32_t optimizer_label_ = 0, barrier_label_ = 0, overhead_label_ = 0;
 };
 
 }  // namespace
