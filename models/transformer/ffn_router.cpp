@@ -1,6 +1,6 @@
 // The router of a mixture of experts: logits, scores, selection of the top k, normalised weights, sorted row indices.
-// Source: k3-facts sections 1.2, 2.4; Megatron-LM core/transformer/moe/router.py; DeepSeek-V3 profile data (BF16 products
-// with an FP32 result).
+// Source: k3-facts sections 1.2, 2.4; Megatron-LM core/transformer/moe/router.py; DeepSeek-V3 profile data (BF16
+// products with an FP32 result).
 #include "models/transformer/parts.h"
 
 namespace k3sim {

@@ -25,13 +25,12 @@ enum ValueField : std::uint32_t {
   kText = 29
 };
 
-constexpr std::array<const char*, kChakraTypes> kTypeNames{"INVALID_NODE",   "METADATA_NODE", "MEM_LOAD_NODE",
-                                                           "MEM_STORE_NODE", "COMP_NODE",     "COMM_SEND_NODE",
-                                                           "COMM_RECV_NODE", "COMM_COLL_NODE", "STORAGE_NODE",
-                                                           "BATCH_NODE",     "CHECKPOINT_NODE"};
+constexpr std::array<const char*, kChakraTypes> kTypeNames{
+    "INVALID_NODE",   "METADATA_NODE",  "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE",      "COMM_SEND_NODE",
+    "COMM_RECV_NODE", "COMM_COLL_NODE", "STORAGE_NODE",  "BATCH_NODE",     "CHECKPOINT_NODE"};
 constexpr std::array<const char*, kChakraCollectives> kCollectiveNames{
-    "ALL_REDUCE", "REDUCE",     "ALL_GATHER",     "GATHER",               "SCATTER",
-    "BROADCAST",  "ALL_TO_ALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK", "BARRIER"};
+    "ALL_REDUCE", "REDUCE",         "ALL_GATHER",           "GATHER", "SCATTER", "BROADCAST",
+    "ALL_TO_ALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK", "BARRIER"};
 
 void packed(WireWriter& w, std::uint32_t field, const std::vector<std::uint64_t>& values) {
   if (values.empty()) return;

@@ -1,13 +1,13 @@
-// Chakra execution traces: one file per rank, a stream of protobuf messages with their length before them (varint), first
-// the GlobalMetadata, then one Node per operation. Written and read by hand; attributes keep their bytes, so that a file
-// read and written again is the same file.
+// Chakra execution traces: one file per rank, a stream of protobuf messages with their length before them (varint),
+// first the GlobalMetadata, then one Node per operation. Written and read by hand; attributes keep their bytes, so that
+// a file read and written again is the same file.
 //
 // Attributes that mean something to ASTRA-sim's feeder: is_cpu_op (bool), comm_type and comm_size (int64: what one rank
 // puts in, so a shard for an all-gather), comm_src, comm_dst and comm_tag (int32), pg_name (a number as text),
 // num_ops (int64) and tensor_size (uint64). Ours beside them: stream (int64, as the PyTorch converter writes it) and
 // duration_nanos (uint64; Chakra's own field holds whole microseconds).
-// Source: mlcommons/chakra schema/protobuf/et_def.proto, src/third_party/utils/protolib.py, src/feeder/et_feeder_node.cpp;
-// astra-sim/astra-sim astra-sim/workload/Workload.cc.
+// Source: mlcommons/chakra schema/protobuf/et_def.proto, src/third_party/utils/protolib.py,
+// src/feeder/et_feeder_node.cpp; astra-sim/astra-sim astra-sim/workload/Workload.cc.
 #pragma once
 
 #include <cstdint>

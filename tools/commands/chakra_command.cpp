@@ -42,8 +42,7 @@ int export_traces(const Options& o, CommandContext& context) {
   StepOptions options;
   options.allow_assumed = true;
   options.keep_graph = true;
-  options.graph.detail =
-      o.detail == "kernel" ? StepGraphOptions::Detail::kernel : StepGraphOptions::Detail::step;
+  options.graph.detail = o.detail == "kernel" ? StepGraphOptions::Detail::kernel : StepGraphOptions::Detail::step;
   const StepPrediction p = predict_step(scenario, machine, options);
   const ChakraExport chakra(*p.plan, machine, *p.graph, *p.times);
   const int ranks = o.ranks > 0 ? std::min(o.ranks, chakra.world()) : chakra.world();
@@ -57,8 +56,11 @@ int export_traces(const Options& o, CommandContext& context) {
   out.add("trace.json", chakra.groups_json());
   out.commit();
   if (context.json)
-    context.out << Json{{"ranks", ranks}, {"world", chakra.world()}, {"nodes", nodes},
-                        {"step_time_s", p.times->makespan.seconds()}}.dump()
+    context.out << Json{{"ranks", ranks},
+                        {"world", chakra.world()},
+                        {"nodes", nodes},
+                        {"step_time_s", p.times->makespan.seconds()}}
+                       .dump()
                 << '\n';
   else
     context.out << fmt::format("{} of {} ranks, {} nodes: {}/trace.RANK.et, groups in {}/trace.json\n", ranks,

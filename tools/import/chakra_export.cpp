@@ -69,8 +69,8 @@ struct ChakraExport::Writer {
 
   int peer(int other_stage) const { return other_stage * e.plan_.placement->replicas() + replica; }
 
-  ChakraNode& add(ChakraType type, const char* name, Time start, Time duration,
-                  const std::vector<std::uint64_t>& after, bool on_host = false) {
+  ChakraNode& add(ChakraType type, const char* name, Time start, Time duration, const std::vector<std::uint64_t>& after,
+                  bool on_host = false) {
     ChakraNode n;
     n.id = next_id++;
     n.name = name;
@@ -148,9 +148,9 @@ struct ChakraExport::Writer {
       CollectiveNode c;
       c.group = group;
       c.duration = time;
-      c.kind = gather           ? ChakraCollective::all_gather
-               : o.zero == 0    ? ChakraCollective::all_reduce
-                                : ChakraCollective::reduce_scatter;
+      c.kind = gather        ? ChakraCollective::all_gather
+               : o.zero == 0 ? ChakraCollective::all_reduce
+                             : ChakraCollective::reduce_scatter;
       c.bytes = gather ? e.data_parallel_.gathered_bytes(parameters).share(e.data_parallel_.shard_ranks(group))
                        : parameters * o.gradient_bytes;
       out.push_back(c);
@@ -208,8 +208,7 @@ struct ChakraExport::Writer {
   }
 };
 
-ChakraExport::ChakraExport(const StepPlan& plan, const Machine& machine, const StepGraph& graph,
-                           const TaskTimes& times)
+ChakraExport::ChakraExport(const StepPlan& plan, const Machine& machine, const StepGraph& graph, const TaskTimes& times)
     : plan_(plan), machine_(machine), graph_(graph), times_(times), data_parallel_(plan, machine) {
   CS_CHECK(graph.replicas.size() == 1, "{} replicas; only a folded graph is exported", graph.replicas.size());
   index_tasks();

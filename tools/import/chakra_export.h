@@ -2,10 +2,10 @@
 //
 // Every rank of the cluster gets the tasks of its pipeline stage: compute with its predicted time, collectives with the
 // bytes a rank puts in and the process group, pipeline transfers as matching send and receive nodes. Order on a stream
-// and waits are data dependencies. A deduplicated expert exchange is an all-to-all of the bytes that leave the rank, and
-// says in network_bytes and nvlink_bytes how they are split. A reduction of dense and expert gradients is two nodes.
-// Hybrid sharding (shard_group) is written as its outer group.
-// Source: sim/trace/chakra.h; engine-design section 13.
+// and waits are data dependencies. A deduplicated expert exchange is an all-to-all of the bytes that leave the rank,
+// and says in network_bytes and nvlink_bytes how they are split. A reduction of dense and expert gradients is two
+// nodes. Hybrid sharding (shard_group) is written as its outer group. Source: sim/trace/chakra.h; engine-design
+// section 13.
 #pragma once
 
 #include <map>
@@ -42,12 +42,12 @@ class ChakraExport {
   const StepGraph& graph_;
   const TaskTimes& times_;
   DataParallel data_parallel_;
-  std::vector<std::vector<TaskId>> tasks_;         // by pipeline rank, in order of start; global ones in all of them
-  std::vector<std::vector<TaskId>> before_;        // explicit predecessors
-  std::vector<TaskId> stream_before_;              // by task
-  std::vector<const TimedItem*> items_;            // by label; null: no layer item
-  std::map<std::pair<int, int>, int> group_of_;    // (kind, leader's world rank) -> name
-  std::vector<std::vector<int>> groups_;           // by name
+  std::vector<std::vector<TaskId>> tasks_;       // by pipeline rank, in order of start; global ones in all of them
+  std::vector<std::vector<TaskId>> before_;      // explicit predecessors
+  std::vector<TaskId> stream_before_;            // by task
+  std::vector<const TimedItem*> items_;          // by label; null: no layer item
+  std::map<std::pair<int, int>, int> group_of_;  // (kind, leader's world rank) -> name
+  std::vector<std::vector<int>> groups_;         // by name
 };
 
 }  // namespace k3sim

@@ -37,7 +37,8 @@ int rank_of(const std::string& name, const std::string& stem) {
   if (name.rfind(stem + ".", 0) != 0 || name.size() < stem.size() + 5 || name.substr(name.size() - 3) != ".et")
     return -1;
   const std::string digits = name.substr(stem.size() + 1, name.size() - stem.size() - 4);
-  const bool whole = !digits.empty() && digits.size() < 8 && digits.find_first_not_of("0123456789") == std::string::npos;
+  const bool whole =
+      !digits.empty() && digits.size() < 8 && digits.find_first_not_of("0123456789") == std::string::npos;
   return whole ? std::stoi(digits) : -1;
 }
 
@@ -73,7 +74,8 @@ void read_groups(const std::string& file, std::map<std::string, std::vector<int>
   const nlohmann::json j = nlohmann::json::parse(read_all(file), nullptr, false);
   if (!j.is_object()) throw ConfigError("no JSON object of process groups", {}, Place{file, 0, 0});
   for (const auto& [name, ranks] : j.items()) {
-    if (!ranks.is_array() || !std::all_of(ranks.begin(), ranks.end(), [](const auto& r) { return r.is_number_integer(); }))
+    if (!ranks.is_array() ||
+        !std::all_of(ranks.begin(), ranks.end(), [](const auto& r) { return r.is_number_integer(); }))
       throw ConfigError(fmt::format("group '{}' is no list of ranks", name), {}, Place{file, 0, 0});
     groups[name] = ranks.get<std::vector<int>>();
   }

@@ -13,10 +13,10 @@
 namespace k3sim {
 
 struct ChakraFiles {
-  std::vector<int> ranks;          // ascending; of every trace
+  std::vector<int> ranks;  // ascending; of every trace
   std::vector<ChakraTrace> traces;
   std::map<std::string, std::vector<int>> groups;  // by pg_name
-  int world = 0;                   // ranks that exist, with a file or not
+  int world = 0;                                   // ranks that exist, with a file or not
 };
 
 // `prefix`: PREFIX of PREFIX.RANK.et, or the name of one file. Throws ConfigError.

@@ -185,10 +185,11 @@ class Replay {
     for (const Vertex& v : vertices_)
       if (v.task == kNone && v.instance != 0 && instances_[v.instance].ready < instances_[v.instance].members.size() &&
           v.waits == 0)
-        throw ConfigError(fmt::format("deadlock: rank {} is in collective node {} ({}) of group '{}', which {} of {} "
-                                      "members reach",
-                                      files_.ranks[v.trace], v.node->id, v.node->name, instances_[v.instance].group,
-                                      instances_[v.instance].ready, instances_[v.instance].members.size()));
+        throw ConfigError(
+            fmt::format("deadlock: rank {} is in collective node {} ({}) of group '{}', which {} of {} "
+                        "members reach",
+                        files_.ranks[v.trace], v.node->id, v.node->name, instances_[v.instance].group,
+                        instances_[v.instance].ready, instances_[v.instance].members.size()));
     for (const Vertex& v : vertices_)
       if (v.task == kNone)
         throw ConfigError(fmt::format("deadlock: rank {} node {} ({}) waits for a node that waits for it",
@@ -201,8 +202,10 @@ class Replay {
     const bool host = n.integer("is_cpu_op").value_or(0) != 0;
     std::string name = host ? "host" : n.type == ChakraType::comm_coll ? "comm " + group_of(n) : "gpu";
     if (n.type == ChakraType::comm_send) name = "send";
-    if (n.type == ChakraType::comm_recv) name = fmt::format("receive {}", n.id);  // posted at once, never in order
-    else if (const auto stream = n.integer("stream")) name = fmt::format("{} {}", host ? "host" : "stream", *stream);
+    if (n.type == ChakraType::comm_recv)
+      name = fmt::format("receive {}", n.id);  // posted at once, never in order
+    else if (const auto stream = n.integer("stream"))
+      name = fmt::format("{} {}", host ? "host" : "stream", *stream);
     const auto [it, fresh] = streams_.try_emplace({v.trace, name}, StreamId());
     if (fresh) it->second = builder_.add_stream({RankId(static_cast<int>(v.trace)), 0});
     return it->second;
@@ -275,9 +278,9 @@ class Replay {
     const Bytes bytes(n.integer("comm_size").value_or(0));
     if (const auto network = n.integer("network_bytes")) {
       const double nic = net.comm.scale_out.nic_payload.value() * net.network_share;
-      const double seconds = std::max(static_cast<double>(*network) / nic,
-                                      static_cast<double>(n.integer("nvlink_bytes").value_or(0)) /
-                                          net.comm.p2p_rate.value());
+      const double seconds =
+          std::max(static_cast<double>(*network) / nic,
+                   static_cast<double>(n.integer("nvlink_bytes").value_or(0)) / net.comm.p2p_rate.value());
       return Time::from_seconds_ceil(seconds / net.ep_efficiency);
     }
     const auto timed = [&](Collective kind, Bytes buffer) {

@@ -23,9 +23,9 @@ namespace k3sim {
 struct ReplayNetwork {
   CommModel comm;
   int gpus_per_node = 8;
-  double network_share = 1;    // oversubscription
-  double efficiency = 1;       // collectives beside compute over stand-alone
-  double ep_efficiency = 1;    // expert exchanges over stand-alone
+  double network_share = 1;  // oversubscription
+  double efficiency = 1;     // collectives beside compute over stand-alone
+  double ep_efficiency = 1;  // expert exchanges over stand-alone
 };
 
 struct ReplayOptions {
