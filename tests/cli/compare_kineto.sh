@@ -94,7 +94,7 @@ for name, a in actions.items():
     assert abs(a["measured_ms"] - 3 * 1.301) < 1e-9 and a["predicted_ms"] > 0, (name, a)
 assert actions["PP:0B0"]["predicted_ms"] > 1.5 * actions["PP:0F0"]["predicted_ms"]
 (c,) = [c for c in r["collectives"] if c["kernels"]]
-assert c["name"] == "_allgather_base x8" and c["kernels"] == 4, c
+assert c["name"] == "all_gather x8" and c["kernels"] == 4, c
 PY
 
 # Calibration rows from a real trace: with a scenario by pairing, with recorded shapes by themselves.

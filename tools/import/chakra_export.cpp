@@ -8,6 +8,7 @@
 
 #include "models/build/step_emitter.h"
 #include "sim/base/check.h"
+#include "tools/import/step_items.h"
 
 namespace k3sim {
 namespace {
@@ -242,15 +243,7 @@ void ChakraExport::index_tasks() {
   const auto key = [&](TaskId t) { return std::tuple(times_.start[t.value], times_.finish[t.value], t); };
   for (std::vector<TaskId>& list : tasks_)
     std::sort(list.begin(), list.end(), [&](TaskId a, TaskId b) { return key(a) < key(b); });
-  items_.assign(graph_.labels.size(), nullptr);
-  for (std::size_t i = 0, first = 0; i < graph_.labels.size(); ++i) {
-    const auto same = [&](const TaskLabel& a, const TaskLabel& b) {
-      return a.pass == b.pass && a.chunk == b.chunk && a.part == b.part;
-    };
-    if (i == 0 || !same(graph_.labels[i], graph_.labels[i - 1])) first = i;
-    const TimedPass* pass = graph_.labels[i].pass;
-    if (pass && i - first < pass->items.size()) items_[i] = &pass->items[i - first];
-  }
+  items_ = items_by_label(graph_);
 }
 
 void ChakraExport::number_groups() {

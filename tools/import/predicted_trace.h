@@ -1,10 +1,10 @@
 // The prediction as a list of timed GPU work, so that it goes through the same metrics as a measured trace.
 //   pair  one forward and one backward chunk of a pipeline stage run together, layer beside layer, in the order that
 //         DualPipe publishes; weight gradients after the input gradients of their block
-//   step  all actions of one pipeline rank in the schedule's order without waiting for other ranks; sums per family
-//         and action are meaningful, the span is the predicted step
-// Streams: 0 compute, 1 communication, 2 side stream; actions are named as in DeepSeek's trace: attn(F), mlp(B), ...
-// Source: models/build (timed layer programs); DualPipe (DeepSeek-V3 report section 3.2.1); engine-design section 13.
+//   step  one pipeline rank's part of the predicted step (predicted_step.h)
+// Streams of a pair: 0 compute, 1 communication, 2 side stream; actions are named as in DeepSeek's trace: attn(F),
+// mlp(B), ... Source: models/build (timed layer programs); DualPipe (DeepSeek-V3 report section 3.2.1); engine-design
+// section 13.
 #pragma once
 
 #include <string>
@@ -21,6 +21,7 @@ struct PredictedWork {
   std::string name;             // of the item in the layer program
   std::string action;           // "attn(F)"
   std::string schedule_action;  // "PP:2F0" as PyTorch's pipelining names it; empty for a pair
+  std::string collective;       // "all_gather x8"; empty: no communication
   Pass pass = Pass::forward;
   TraceFamily plain = TraceFamily::other;  // the family of traces that do not tell weight gradients apart
 };

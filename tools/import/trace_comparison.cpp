@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "tools/import/predicted_items.h"
 
 namespace k3sim {
 namespace {
@@ -108,6 +112,23 @@ void add_streams(TraceComparison& c, bool predicted) {
   }
 }
 
+// NCCL's own name of the operation in the spelling of the prediction, with the ranks that take part.
+std::string collective_of(const KinetoTrace& trace, const GpuEvent& e, TraceFamily family) {
+  if (e.collective < 0) return to_string(family);
+  std::string name;
+  for (char c : trace.names[static_cast<std::size_t>(e.collective)])
+    if (std::isalpha(static_cast<unsigned char>(c)))
+      name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
+      {"alltoall", "all_to_all"},  {"broadcast", "broadcast"},  {"send", "send_recv"},
+      {"recv", "send_recv"}};
+  for (const auto& [part, kind] : kNames)
+    if (name.find(part) != std::string::npos)
+      return collective_name(kind, std::string_view(kind) == "send_recv" ? 2 : e.group_size);
+  return collective_name(name, e.group_size);
+}
+
 // By the name of the part of a layer, or by that of the schedule's action.
 void add_to_action(const PredictedWork& w, double ms, Sums& actions) {
   for (const std::string& name : {w.action, w.schedule_action})
@@ -199,10 +220,7 @@ TraceComparison compare_trace(const KinetoTrace& trace, const PredictedTrace* pr
     add(families[to_string(w.family)]);
     if (const Annotation* a = e.launched_ns >= 0 ? annotations.at(e.launched_ns) : nullptr)
       add(actions[trace.names[static_cast<std::size_t>(a->name)]]);
-    if (is_communication(w.family))
-      add(collectives[e.collective >= 0
-                          ? fmt::format("{} x{}", trace.names[static_cast<std::size_t>(e.collective)], e.group_size)
-                          : to_string(w.family)]);
+    if (is_communication(w.family)) add(collectives[collective_of(trace, e, w.family)]);
   }
   c.covered_pct = total > 0 ? 100 * covered / total : 0;
   c.measured_span_ms = milliseconds(c.measured.devices.front().span_ns);
@@ -216,7 +234,7 @@ TraceComparison compare_trace(const KinetoTrace& trace, const PredictedTrace* pr
       s.predicted_ms += ms;
       s.communication = is_communication(w.time.family);
       add_to_action(w, ms, actions);
-      if (is_communication(w.time.family)) collectives[to_string(w.time.family)].predicted_ms += ms;
+      if (is_communication(w.time.family)) collectives[w.collective].predicted_ms += ms;
     }
     if (!predicted.empty()) c.predicted = measure_trace(predicted);
     c.predicted_span_ms = milliseconds(prediction->span_ns);
