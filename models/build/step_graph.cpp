@@ -234,7 +234,7 @@ class StepBuilder {
   ParameterCount parameters_of(int rank) const {
     ParameterCount sum;
     for (int stage : plan_.schedule.stages_of_rank(rank)) {
-      const ParameterCount p = chunk_of(stage).parameters();
+      const ParameterCount p = chunk_of(stage).owned();
       sum.dense += p.dense;
       sum.experts += p.experts;
     }

@@ -29,7 +29,7 @@ class StepTrace {
       if (rank.valid() && static_cast<int>(rank.value / 1'000'000) == rank_) add(TaskId(t), action[t]);
     }
     out_.span_ns = nanoseconds(times_.makespan);
-    for (int s : plan_.schedule.stages_of_rank(rank_)) out_.layers += static_cast<int>(chunk_of(s).parts.size());
+    for (int s : plan_.schedule.stages_of_rank(rank_)) out_.layers += static_cast<int>(chunk_of(s).steps().size());
     return std::move(out_);
   }
 
@@ -42,7 +42,7 @@ class StepTrace {
 
   bool is_forward(const TaskLabel& label) const {
     const Chunk& chunk = plan_.chunks[static_cast<std::size_t>(label.chunk)];
-    return label.pass == &chunk.parts[static_cast<std::size_t>(label.part)].timed->forward;
+    return label.pass == &chunk.steps()[static_cast<std::size_t>(label.part)].timed->forward;
   }
 
   void add(TaskId t, const Action* action) {
