@@ -87,7 +87,8 @@ void read_grouped(KernelRow& row, const Params& p) {
 void read_attention(KernelRow& row, const Params& p) {
   if (!p.has({"B", "H", "S", "dqk", "dv"})) return void(row.reason = "B, H, S, dqk and dv are needed");
   const std::string& name = row.measurement.id.kernel;
-  const bool fa2 = contains(name, "fa2"), cudnn = contains(name, "cudnn");
+  // FlashAttention-3 is the generation of the cuDNN kernels.
+  const bool fa2 = contains(name, "fa2"), cudnn = contains(name, "cudnn") || contains(name, "fa3");
   if (!fa2 && !cudnn) return void(row.reason = "no curve for attention kernel " + name);
   const bool forward = row.measurement.id.pass == "fwd";
   const std::int64_t heads = p.at("H"), kv = p.at("Hkv") > 0 ? p.at("Hkv") : heads;

@@ -37,6 +37,8 @@ class CommCoster {
   CommCost pipeline_hop(Bytes bytes) const;
   // Expected number of distinct parts (of n) that hold the k experts of one token.
   static double distinct_parts(std::int64_t experts, std::int64_t topk, int parts);
+  // The same for nodes, with group-limited routing.
+  static double distinct_nodes(const CommOp& op, int nodes);
 
  private:
   CommGroup group(GroupKind kind) const;

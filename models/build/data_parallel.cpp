@@ -52,12 +52,15 @@ void DataParallel::reduce_one(std::int64_t parameters, GroupKind group, DataTraf
 
 void DataParallel::gather_one(std::int64_t parameters, GroupKind group, DataTraffic& out) const {
   if (parameters == 0 || plan_.scenario.optimizer.zero == 0) return;
-  const PrecisionConfig& p = plan_.scenario.precision;
-  const Bytes values =
-      p.fp8_parameters ? Bytes(parameters) : parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
+  const Bytes values = gathered_bytes(parameters);
   if (plan_.scenario.optimizer.zero == 1 && machine_.software.owner_updates)
     return add(out, by_owner(values, parameters, group));
   add(out, plan_.comm->subgroup(Collective::all_gather, values, group, shard_ranks(group), true));
+}
+
+Bytes DataParallel::gathered_bytes(std::int64_t parameters) const {
+  if (plan_.scenario.precision.fp8_parameters) return Bytes(parameters);
+  return parameters * std::min(plan_.scenario.optimizer.parameter_bytes, Bytes(2));
 }
 
 DataTraffic DataParallel::reduce(const ParameterCount& p) const {

@@ -39,6 +39,7 @@ class DataParallel {
   DataTraffic gather(const ParameterCount& parameters) const;  // their updated (or sharded) values
   OptimizerWork optimizer_work(const std::vector<const Chunk*>& chunks) const;
   Time optimizer(const std::vector<const Chunk*>& chunks) const;  // all of it at once
+  Bytes gathered_bytes(std::int64_t parameters) const;            // the buffer of that gather
   Time norm_all_reduce() const;  // global gradient norm: one small all-reduce over all ranks
   bool sharded_parameters() const { return plan_.scenario.optimizer.zero >= 3; }
   bool reduce_every_microbatch() const { return plan_.scenario.optimizer.zero >= 2 && !reduces_by_chunk(plan_); }

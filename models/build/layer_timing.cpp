@@ -40,6 +40,8 @@ class Timer {
     if (item.is_comm) {
       const CommCost c = comm_.time(item.comm);
       out.group = item.comm.group;
+      out.comm = item.comm.kind;
+      out.buffer = item.comm.bytes;
       out.time = c.time;
       out.provenance = c.provenance;
       out.network = c.network;

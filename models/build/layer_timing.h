@@ -27,6 +27,8 @@ struct TimedItem {
   bool is_comm = false;
   bool recompute = false;
   GroupKind group = GroupKind::tp;
+  CommKind comm = CommKind::all_reduce;  // valid when is_comm, as `buffer` (sizes as nccl-tests counts them)
+  Bytes buffer{0};
   KernelFamily family = KernelFamily::memory;
   Time time;
   Provenance provenance = Provenance::measured;

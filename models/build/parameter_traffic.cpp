@@ -26,8 +26,6 @@ ParameterTraffic::ParameterTraffic(const StepPlan& plan, const Machine& machine,
       data_parallel_(plan, machine),
       by_chunk_(reduces_by_chunk(plan)),
       cpu_shards_(plan.scenario.optimizer.gradient_shards == "cpu"),
-      gather_label_(emitter.label("parameter gather")),
-      reduce_label_(emitter.label("gradient reduce")),
       shard_label_(emitter.label("gradient shard")) {}
 
 void ParameterTraffic::open_rank(int rank) {
@@ -78,9 +76,10 @@ void ParameterTraffic::attach_gathers(PassWalk& walk, const Action& a) {
     if (a.kind == ActionKind::kWeightGrad) return;
     if (!forward && !plan_.scenario.optimizer.reshard_after_forward) return;
     for (PassStep& s : walk.steps) {
-      const DataTraffic t = data_parallel_.gather(chunk.steps()[static_cast<std::size_t>(s.part)].parameters);
+      const ParameterCount& parameters = chunk.steps()[static_cast<std::size_t>(s.part)].parameters;
+      const DataTraffic t = data_parallel_.gather(parameters);
       if (t.time == Time()) continue;
-      s.gather = add_gather(t);
+      s.gather = add_gather(t, parameters);
       s.contention += contention(t.time);
     }
     return;
@@ -105,8 +104,9 @@ void ParameterTraffic::change_run(PassWalk& walk, const Action& a, std::size_t i
   run_stage_ = a.stage;
 }
 
-TaskId ParameterTraffic::add_gather(const DataTraffic& t) {
-  return emitter_.add_flow(StreamRole::param_gather, StepTask::param_gather, t.time, gather_label_, t.flows, true);
+TaskId ParameterTraffic::add_gather(const DataTraffic& t, const ParameterCount& parameters) {
+  return emitter_.add_flow(StreamRole::param_gather, StepTask::param_gather, t.time,
+                           emitter_.label("parameter gather", parameters), t.flows, true);
 }
 
 void ParameterTraffic::emit_initial_gathers(int rank) {
@@ -115,8 +115,9 @@ void ParameterTraffic::emit_initial_gathers(int rank) {
   for (int stage : plan_.schedule.stages_of_rank(rank)) {
     const Chunk& chunk = chunk_of(stage);
     for (std::size_t part = 0; part < chunk.steps().size(); ++part) {
-      const DataTraffic t = data_parallel_.gather(chunk.steps()[part].parameters);
-      if (t.time > Time()) first_gather_[gather_key(stage, static_cast<int>(part))] = add_gather(t);
+      const ParameterCount& parameters = chunk.steps()[part].parameters;
+      const DataTraffic t = data_parallel_.gather(parameters);
+      if (t.time > Time()) first_gather_[gather_key(stage, static_cast<int>(part))] = add_gather(t, parameters);
     }
   }
 }
@@ -132,7 +133,8 @@ Bytes ParameterTraffic::shard(const ParameterCount& p) const {
 TaskId ParameterTraffic::add_reduction(const ParameterCount& parameters, TaskId ready) {
   const DataTraffic t = data_parallel_.reduce(parameters);
   if (t.time == Time() && !cpu_shards_) return kNoTask;
-  TaskId task = emitter_.add_flow(StreamRole::grad_reduce, StepTask::grad_reduce, t.time, reduce_label_, t.flows, true);
+  TaskId task = emitter_.add_flow(StreamRole::grad_reduce, StepTask::grad_reduce, t.time,
+                                  emitter_.label("gradient reduce", parameters), t.flows, true);
   emitter_.depend(ready, task);
   if (cpu_shards_) {
     const Bytes bytes = shard(parameters);

@@ -43,7 +43,7 @@ class ParameterTraffic {
   void attach_gathers(PassWalk& walk, const Action& action);
   void change_run(PassWalk& walk, const Action& action, std::size_t index);
   void emit_initial_gathers(int rank);
-  TaskId add_gather(const DataTraffic& traffic);
+  TaskId add_gather(const DataTraffic& traffic, const ParameterCount& parameters);
   TaskId add_reduction(const ParameterCount& parameters, TaskId ready);
   void flush_bucket();
   void gradients_ready(const PassStep& step, TaskId ready);
@@ -54,7 +54,7 @@ class ParameterTraffic {
   RankEmitter& emitter_;
   DataParallel data_parallel_;
   bool by_chunk_, cpu_shards_;
-  std::uint32_t gather_label_, reduce_label_, shard_label_;
+  std::uint32_t shard_label_;
 
   std::vector<TaskId> first_gather_;  // by stage and part
   std::map<int, std::size_t> last_gradient_action_;

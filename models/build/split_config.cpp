@@ -38,6 +38,8 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   c.compiled_loss = software.compiled_loss;
   c.keeps_gathered = software.tp_keeps_gathered && !s.overlap.tp;
   c.dispatcher = s.moe.dispatcher;
+  c.fp8_dispatch = s.moe.dispatch_precision == "fp8";
+  c.router_dtype = s.moe.router_precision == "bf16" ? Dtype::bf16 : Dtype::fp32;
   c.cp_method = s.parallel.cp_method;
   c.kda_segments = s.parallel.kda_segments;
   const bool recurrent = std::any_of(s.model.layers.begin(), s.model.layers.end(),

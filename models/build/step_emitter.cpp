@@ -63,9 +63,11 @@ void RankEmitter::depend(TaskId before, TaskId after) {
   if (before != kNoTask && after != kNoTask && before != after) builder_.depend(before, after);
 }
 
-std::uint32_t RankEmitter::label(const char* name) {
-  graph_.labels.push_back({name, nullptr, -1, -1});
-  return static_cast<std::uint32_t>(graph_.labels.size() - 1);
+std::uint32_t RankEmitter::label(const char* name, const ParameterCount& p, Bytes payload) {
+  const auto next = static_cast<std::uint32_t>(graph_.labels.size());
+  const auto [it, fresh] = plain_labels_.try_emplace({name, p.dense, p.experts, payload.count()}, next);
+  if (fresh) graph_.labels.push_back({name, nullptr, -1, -1, p, payload});
+  return it->second;
 }
 
 std::uint32_t RankEmitter::pass_label(const PassStep& step) {

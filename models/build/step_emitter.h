@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -69,7 +70,7 @@ class RankEmitter {
       if (until_comm && was_comm) return;
     }
   }
-  std::uint32_t label(const char* name);
+  std::uint32_t label(const char* name, const ParameterCount& parameters = {}, Bytes payload = Bytes());
 
   // Collectives of unfolded groups, by (group kind, running number, replica): resolved by the graph builder.
   struct Collective {
@@ -117,6 +118,7 @@ class RankEmitter {
   std::array<StreamId, kRankStreams> streams_{};
   int rank_ = 0, replica_ = 0;
   std::map<std::tuple<const TimedPass*, int, int>, std::uint32_t> pass_labels_;
+  std::map<std::tuple<std::string_view, std::int64_t, std::int64_t, std::int64_t>, std::uint32_t> plain_labels_;
   std::map<std::tuple<GroupKind, int, int>, std::uint32_t> collective_count_;
   std::map<StageTraffic, std::uint32_t> traffic_index_;
   std::map<std::pair<int, std::uint32_t>, std::uint32_t> joint_index_;  // by (rank, running number)

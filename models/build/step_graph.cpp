@@ -56,8 +56,6 @@ class StepBuilder {
     ends_.first.assign(n, kNoTask);
     ends_.out.assign(n, kNoTask);
     emitter_.rendezvous = graph_.replicas.size() > 1;
-    transfer_label_ = emitter_.label("pipeline transfer");
-    gather_label_ = emitter_.label("parameter gather");
     optimizer_label_ = emitter_.label("optimizer");
     barrier_label_ = emitter_.label("gradient norm");
     overhead_label_ = emitter_.label("framework");
@@ -133,7 +131,7 @@ class StepBuilder {
                             : forward                   ? StreamRole::send_forward
                                                         : StreamRole::send_backward;
     const TaskId transfer =
-        emitter_.add_flow(role, StepTask::transfer, hop.time, transfer_label_,
+        emitter_.add_flow(role, StepTask::transfer, hop.time, emitter_.label("pipeline transfer", {}, bytes),
                           hop.traffic.kind == TrafficKind::none ? TrafficList{} : TrafficList{hop.traffic});
     emitter_.depend(out, transfer);
     ends_.out[key] = transfer;
@@ -220,6 +218,7 @@ class StepBuilder {
     std::size_t i = 0;
     for (int rank = 0; rank < plan_.schedule.ranks; ++rank) {
       const RankUpdate u = update_of(rank);
+      const std::uint32_t gather_label = emitter_.label("parameter gather", parameters_of(rank));
       for (std::size_t q = 0; q < graph_.replicas.size(); ++q, ++i) {
         emitter_.reopen_rank(rank, static_cast<int>(q), rank_streams_[i]);
         const std::vector<TaskId> updated = emit_update(u, graph_.staggered ? rank_done_[i] : std::vector{barrier});
@@ -228,7 +227,7 @@ class StepBuilder {
           continue;
         }
         const TaskId gather = emitter_.add_flow(StreamRole::param_gather, StepTask::param_gather, u.gather.time,
-                                                gather_label_, u.gather.flows, true);
+                                                gather_label, u.gather.flows, true);
         for (TaskId t : updated) builder_.depend(t, gather);
         builder_.depend(gather, end);
       }
@@ -265,6 +264,16 @@ class StepBuilder {
     return {d.optimizer_work(chunks), d.optimizer(chunks), parameters_.late_gather(chunks)};
   }
 
+  ParameterCount parameters_of(int rank) const {
+    ParameterCount sum;
+    for (int stage : plan_.schedule.stages_of_rank(rank)) {
+      const ParameterCount p = chunk_of(stage).owned();
+      sum.dense += p.dense;
+      sum.experts += p.experts;
+    }
+    return sum;
+  }
+
   const StepPlan& plan_;
   const Machine& machine_;
   const StepGraphOptions& options_;
@@ -278,8 +287,7 @@ class StepBuilder {
   Endpoints ends_;
   std::vector<std::vector<TaskId>> rank_done_;
   std::vector<RankEmitter::RankMark> rank_streams_;
-  std::uint32_t transfer_label_ = 0, gather_label_ = 0, optimizer_label_ = 0, barrier_label_ = 0, overhead_label_ = 0,
-                fetch_label_ = 0, state_label_ = 0;
+  std::uint32_t optimizer_label_ = 0, barrier_label_ = 0, overhead_label_ = 0, fetch_label_ = 0, state_label_ = 0;
 };
 
 }  // namespace

@@ -70,6 +70,8 @@ struct TaskLabel {
   const char* name = "";
   const TimedPass* pass = nullptr;  // null for tasks outside layers
   std::int32_t chunk = -1, part = -1;
+  ParameterCount parameters = {};  // gathered or reduced
+  Bytes payload = Bytes();         // of a pipeline transfer
 };
 
 // What the simulated ranks of one pipeline rank move in one task.

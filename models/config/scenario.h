@@ -68,10 +68,12 @@ struct RoutingConfig {
 };
 
 struct MoeConfig {
-  std::string dispatcher = "alltoall";  // names of models/moe/dispatcher.h; capacity_factor drops
-  double capacity_factor = 0;           // > 0: drop tokens above the capacity
-  bool overlap_shared = false;          // shared experts on a side stream beside dispatch and combine
-  bool overlap_ep = false;              // EP communication hidden behind another micro-batch (1F1B pairing)
+  std::string dispatcher = "alltoall";      // names of models/moe/dispatcher.h; capacity_factor drops
+  double capacity_factor = 0;               // > 0: drop tokens above the capacity
+  bool overlap_shared = false;              // shared experts on a side stream beside dispatch and combine
+  bool overlap_ep = false;                  // EP communication hidden behind another micro-batch (1F1B pairing)
+  std::string dispatch_precision = "bf16";  // bf16 | fp8: rows to the experts, gradients of the combined rows
+  std::string router_precision = "fp32";    // fp32 | bf16: the router's products
   RoutingConfig routing;
   bool operator==(const MoeConfig&) const = default;
 };

@@ -258,6 +258,8 @@ class Checker {
                                     [](const LayerSpec& layer) { return layer.ffn.shared_intermediate > 0; });
     if (s_.moe.overlap_shared && has_experts() && !shared)
       unused("moe.overlap_shared", fmt::format("model {} has no shared experts", m.name));
+    if (s_.moe.dispatch_precision == "fp8" && s_.precision.compute.rfind("fp8", 0) != 0)
+      unused("moe.dispatch_precision", fmt::format("experts compute in {}", s_.precision.compute));
     if (m.learned_positions && m.max_positions > 0 && s_.batch.sequence > m.max_positions)
       at("batch.sequence")
           .problem(fmt::format("{} is longer than the {} trained positions of {}", s_.batch.sequence, m.max_positions,

@@ -37,75 +37,40 @@ MoeShape shape_of(const LayerContext& ctx, const FfnSpec& f) {
   return m;
 }
 
-Operation memory_operation(Module module, const std::vector<Node>& inputs, Bytes output) {
-  Operation op;
-  op.module = module;
-  op.inputs = inputs;
-  op.output = output;
-  return op;
-}
-
-Step memory_step(const char* name, Pass pass, MemoryClass cls, double bytes, int launches = 1) {
-  Kernel k = memory_kernel(name, pass, cls, Bytes::ceil(bytes));
-  k.launches = launches;
-  return compute_step(k);
-}
-
-// Logits and scores in FP32, selection, normalised weights. The output is the [tokens, topk] weight in FP32.
-Node router(LayerContext& ctx, const FfnSpec& f, Node normed, const MoeShape& m) {
-  const auto t = static_cast<double>(m.tokens), h = static_cast<double>(ctx.model.hidden);
-  const auto scores = t * static_cast<double>(f.experts), chosen = t * static_cast<double>(f.topk);
-  Operation op = memory_operation(Module::router, {normed}, Bytes(4 * m.tokens * f.topk));
-  const Kernel logits = gemm_kernel("router", Pass::forward, Dtype::fp32, m.tokens, f.experts, ctx.model.hidden);
-  Kernel select;
-  select.family = KernelFamily::topk;
-  select.dtype = Dtype::fp32;
-  select.name = "router_topk";
-  select.m = m.tokens;
-  select.n = f.experts;
-  select.k = f.topk;
-  select.bytes = Bytes::ceil(4 * scores + 12 * chosen);
-  if (ctx.eager()) op.forward = {memory_step("router_to_fp32", Pass::forward, MemoryClass::copy, 6 * t * h)};
-  op.forward.push_back(compute_step(logits));
-  op.forward.push_back(memory_step("router_scores", Pass::forward, MemoryClass::activation, 8 * scores));
-  op.forward.push_back(compute_step(select));
-  // Gather of the chosen scores, their sum and division, and the sort of the row indices by expert.
-  op.forward.push_back(
-      memory_step("router_weights_sort", Pass::forward, MemoryClass::gather, 120 * chosen, ctx.eager() ? 12 : 3));
-  op.backward = {memory_step("router_scores_grad", Pass::input_grad, MemoryClass::activation, 16 * scores + 24 * chosen,
-                             ctx.eager() ? 8 : 2)};
-  Kernel grad = logits;
-  grad.pass = Pass::input_grad;
-  op.backward.push_back(compute_step(grad));
-  if (ctx.eager()) {
-    op.backward.push_back(memory_step("router_grad_to_bf16", Pass::input_grad, MemoryClass::copy, 6 * t * h));
-  }
-  grad.pass = Pass::weight_grad;
-  op.backward.push_back(compute_step(grad));
-  if (ctx.eager()) op.gradient_scratch = tensor_bytes(m.tokens, ctx.model.hidden, 4);
-  const Node self = ctx.graph.add(std::move(op));
-  if (ctx.eager())
-    ctx.graph.keep_extra(self, "moe.x_fp32", tensor_bytes(m.tokens, ctx.model.hidden, 4), Dtype::fp32);
-  else
-    ctx.graph.keep(normed, self, "moe.x");
-  ctx.graph.keep_extra(self, "moe.scores", tensor_bytes(m.tokens, f.experts, 4), Dtype::fp32);
-  // Chosen indices and the two orders that permute and restore rows (int64), weights before and after normalisation.
-  ctx.graph.keep_extra(self, "moe.routing", Bytes(m.tokens * f.topk * (3 * 8 + 2 * 4)), Dtype::fp32);
-  return self;
-}
-
 // Traffic of adding rows onto others: fused kernels read and write each value once; PyTorch's index_add does one atomic
 // per BF16 value, each moving a 32-byte L2 sector.
 double scatter_bytes(const LayerContext& ctx, std::int64_t rows, std::int64_t width) {
   return (ctx.eager() ? 2.0 + 32.0 : 4.0) * static_cast<double>(rows * width);
 }
 
+constexpr double kFp8Rows = 2.06, kQuantizeRows = 3.03;  // bytes per value: FP8 rows moved; BF16 read, FP8 written
+
+// fp8_forward, fp8_backward: these rows come in FP8 (their scales with them).
+struct RowFormat {
+  bool fp8_forward = false, fp8_backward = false;
+};
+
 Node gather_rows(LayerContext& ctx, const char* name, const char* back, Module module, Node input, std::int64_t rows,
-                 std::int64_t width) {
+                 std::int64_t width, RowFormat format = {}) {
+  const auto values = static_cast<double>(rows * width);
   Operation op = memory_operation(module, {input}, tensor_bytes(rows, width));
-  op.forward = {memory_step(name, Pass::forward, MemoryClass::gather, 4.0 * static_cast<double>(rows * width))};
-  op.backward = {memory_step(back, Pass::input_grad, MemoryClass::gather, scatter_bytes(ctx, rows, width))};
+  op.forward = {memory_step(name, Pass::forward, MemoryClass::gather, (format.fp8_forward ? kFp8Rows : 4.0) * values)};
+  op.backward = {memory_step(back, Pass::input_grad, MemoryClass::gather,
+                             format.fp8_backward ? kFp8Rows * values : scatter_bytes(ctx, rows, width))};
   return ctx.graph.add(std::move(op));
+}
+
+// Rows are quantised before they leave: activations forward, gradients of combined rows backward.
+Node quantize_rows(LayerContext& ctx, Module module, Node x, const MoeShape& m, bool forward) {
+  if (!ctx.split.fp8_dispatch) return x;
+  return pointwise(ctx, {.name = forward ? "quantize_dispatch" : "quantize_combine_grad",
+                         .module = module,
+                         .cls = MemoryClass::quantize,
+                         .inputs = {x},
+                         .output = tensor_bytes(m.tokens, m.width),
+                         .elements = m.tokens * m.width,
+                         .forward = forward ? kQuantizeRows : 0,
+                         .backward = forward ? 0 : kQuantizeRows});
 }
 
 CommOp token_exchange(const LayerContext& ctx, const FfnSpec& f, const MoeShape& m, bool dispatching) {
@@ -114,7 +79,9 @@ CommOp token_exchange(const LayerContext& ctx, const FfnSpec& f, const MoeShape&
   op.tokens = m.tokens;
   op.topk = f.topk;
   op.experts = f.experts;
-  op.row_bytes = m.width * 2;
+  op.groups = f.groups;
+  op.groups_chosen = f.groups_chosen;
+  op.row_bytes = dispatching && ctx.split.fp8_dispatch ? m.width + 4 * ((m.width + 127) / 128) : m.width * 2;
   if (ctx.split.dispatcher == "allgather") {
     op.kind = dispatching ? CommKind::all_gather : CommKind::reduce_scatter;
     op.bytes = Bytes(m.tokens * op.row_bytes * ctx.split.ep);
@@ -152,6 +119,7 @@ Node dispatch(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node laten
     if (!ctx.eager() && f.latent > 0) ctx.graph.keep(latent, rows, "moe.latent");
   }
   if (transported) {
+    rows = quantize_rows(ctx, Module::dispatch, rows, m, true);
     rows = exchange(ctx, {.forward_name = "ep_dispatch",
                           .backward_name = "ep_dispatch_grad",
                           .lane = Lane::ep_comm,
@@ -165,7 +133,8 @@ Node dispatch(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node laten
   rows = etp_exchange(ctx, m, rows, true);
   const bool sort_here = transported && ctx.split.dispatcher != "moonep" && m.local_experts > 1;
   if (!sort_here) return rows;
-  return gather_rows(ctx, "moe_sort_rows", "moe_sort_rows_grad", Module::dispatch, rows, m.local_rows, m.width);
+  return gather_rows(ctx, "moe_sort_rows", "moe_sort_rows_grad", Module::dispatch, rows, m.local_rows, m.width,
+                     {.fp8_forward = ctx.split.fp8_dispatch});
 }
 
 Node weighted_rows(LayerContext& ctx, Node rows, Node weights, const MoeShape& m) {
@@ -186,7 +155,8 @@ Node weighted_rows(LayerContext& ctx, Node rows, Node weights, const MoeShape& m
 Node combine(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows) {
   const bool transported = ctx.split.ep > 1, alltoall = ctx.split.dispatcher == "alltoall";
   if (transported && ctx.split.dispatcher != "moonep" && m.local_experts > 1) {
-    rows = gather_rows(ctx, "moe_unsort_rows", "moe_unsort_rows_grad", Module::combine, rows, m.local_rows, m.width);
+    rows = gather_rows(ctx, "moe_unsort_rows", "moe_unsort_rows_grad", Module::combine, rows, m.local_rows, m.width,
+                       {.fp8_backward = ctx.split.fp8_dispatch});
   }
   rows = etp_exchange(ctx, m, rows, false);
   const bool reduced = transported && !alltoall;  // the transport itself sums a token's rows
@@ -199,6 +169,7 @@ Node combine(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows) 
                           .output = tensor_bytes(reduced ? m.tokens : m.rows, m.width),
                           .forward = token_exchange(ctx, f, m, false),
                           .backward = token_exchange(ctx, f, m, true)});
+    rows = quantize_rows(ctx, Module::combine, rows, m, false);
   }
   if (reduced) return rows;
   Operation op = memory_operation(Module::combine, {rows}, tensor_bytes(m.tokens, m.width));
@@ -265,6 +236,7 @@ ExpertPath experts(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node 
                                .m = m.local_rows,
                                .n = is_gated(f.activation) ? 2 * m.inter : m.inter,
                                .k = m.width,
+                               .fp8_input = ctx.split.fp8_dispatch,
                                .groups = m.local_experts});
   const Node act = activation(ctx, {.kind = f.activation,
                                     .kept = "moe.expert_up",
@@ -280,6 +252,7 @@ ExpertPath experts(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node 
                                  .m = m.local_rows,
                                  .n = m.width,
                                  .k = m.inter,
+                                 .fp8_gradient = ctx.split.fp8_dispatch,
                                  .groups = m.local_experts});
   return {up, down};
 }
@@ -319,7 +292,7 @@ Node latent_out(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node sum
 Node moe_block(LayerContext& ctx, const FfnSpec& f, Node normed) {
   const MoeShape m = shape_of(ctx, f);
   const bool shared = f.shared_intermediate > 0, beside = shared && !ctx.eager();
-  const Node weights = router(ctx, f, normed, m);
+  const Node weights = moe_router(ctx, f, normed, m.tokens);
   const Node rows = dispatch(ctx, f, m, latent_in(ctx, f, m, normed));
   SharedPath path;
   if (beside) path = shared_first(ctx, f, normed);

@@ -10,6 +10,7 @@ namespace k3sim {
 namespace {
 
 constexpr double kQuantizeBoth = 4.1;  // read BF16, write FP8 row-wise and transposed, with scales
+constexpr double kRequantize = 2.06;   // read FP8, write it transposed with new scales
 constexpr double kAddBytes = 6, kNormForward = 4, kNormBackward = 6;
 
 Kernel pointwise_kernel(const Pointwise& p, Pass pass) {
@@ -20,10 +21,16 @@ Kernel pointwise_kernel(const Pointwise& p, Pass pass) {
   return k;
 }
 
-Step quantize_step(const char* name, Pass pass, std::int64_t elements, Lane lane) {
+Step quantize_step(const char* name, Pass pass, std::int64_t elements, Lane lane, double bytes = kQuantizeBoth) {
   return compute_step(
-      memory_kernel(name, pass, MemoryClass::quantize, Bytes::ceil(kQuantizeBoth * static_cast<double>(elements))),
-      lane);
+      memory_kernel(name, pass, MemoryClass::quantize, Bytes::ceil(bytes * static_cast<double>(elements))), lane);
+}
+
+void add_requantizing(const Linear& l, Operation& op) {
+  if (l.fp8_input)
+    op.backward.push_back(quantize_step("requantize_input", Pass::weight_grad, l.m * l.k, l.lane, kRequantize));
+  if (l.fp8_gradient)
+    op.backward.push_back(quantize_step("requantize_grad", Pass::weight_grad, l.m * l.n, l.lane, kRequantize));
 }
 
 Step tp_step(const char* name, CommKind kind, Bytes bytes) {
@@ -53,6 +60,20 @@ Step bias_step(const Linear& l, Pass pass) {
 
 }  // namespace
 
+Operation memory_operation(Module module, const std::vector<Node>& inputs, Bytes output) {
+  Operation op;
+  op.module = module;
+  op.inputs = inputs;
+  op.output = output;
+  return op;
+}
+
+Step memory_step(const char* name, Pass pass, MemoryClass cls, double bytes, int launches) {
+  Kernel k = memory_kernel(name, pass, cls, Bytes::ceil(bytes));
+  k.launches = launches;
+  return compute_step(k);
+}
+
 Node pointwise(LayerContext& ctx, const Pointwise& p) {
   Operation op;
   op.module = p.module;
@@ -74,7 +95,7 @@ Node linear(LayerContext& ctx, const Linear& l) {
   op.inputs = {l.input};
   op.output = tensor_bytes(l.m, l.n);
   if (l.run_after >= 0) op.forward_order = {l.run_after};
-  if (is_fp8(dtype) && l.quantize_input) {
+  if (is_fp8(dtype) && l.quantize_input && !l.fp8_input) {
     op.forward.push_back(quantize_step("quantize_input", Pass::forward, l.m * l.k, l.lane));
   }
   op.forward.push_back(compute_step(product(l, Pass::forward, dtype), l.lane));
@@ -85,8 +106,10 @@ Node linear(LayerContext& ctx, const Linear& l) {
     again.detached = true;
     op.backward.push_back(again);
   }
-  if (is_fp8(dtype)) op.backward.push_back(quantize_step("quantize_grad", Pass::input_grad, l.m * l.n, l.lane));
+  if (is_fp8(dtype) && !l.fp8_gradient)
+    op.backward.push_back(quantize_step("quantize_grad", Pass::input_grad, l.m * l.n, l.lane));
   op.backward.push_back(compute_step(product(l, Pass::input_grad, dtype), l.lane));
+  if (is_fp8(dtype)) add_requantizing(l, op);
   op.backward.push_back(compute_step(product(l, Pass::weight_grad, dtype), l.lane));
   if (l.bias) op.backward.push_back(bias_step(l, Pass::weight_grad));
   // Autograd makes the weight gradient as a new tensor before it is added; fused stacks accumulate in the GEMM.

@@ -45,6 +45,12 @@ struct Pointwise {
 };
 Node pointwise(LayerContext& ctx, const Pointwise& p);
 
+// A streaming kernel of that many bytes, and an operation made of such.
+Step memory_step(const char* name, Pass pass, MemoryClass cls, double bytes, int launches = 1);
+Operation memory_operation(Module module, const std::vector<Node>& inputs, Bytes output);
+// The [tokens, topk] weights in FP32 (ffn_router.cpp).
+Node moe_router(LayerContext& ctx, const FfnSpec& f, Node normed, std::int64_t tokens);
+
 struct Linear {
   const char* name = "";
   const char* kept = "";  // name of the input when it is kept for the weight gradient
@@ -53,6 +59,8 @@ struct Linear {
   Node kept_input = -1;  // the tensor kept for the weight gradient when it is not `input`
   std::int64_t m = 0, n = 0, k = 0;
   bool quantize_input = true;  // FP8 only: first reader of this input
+  bool fp8_input = false;      // FP8 only: the input and ...
+  bool fp8_gradient = false;   // ... the output gradient come in FP8; the weight gradient still needs them transposed
   bool regather = false;       // sequence parallelism: all-gather the kept shard again for the weight gradient
   bool bias = false;
   bool high_precision = false;  // stays in bf16 whatever the linear dtype

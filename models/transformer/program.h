@@ -72,6 +72,7 @@ struct CommOp {
   GroupKind group = GroupKind::tp;
   Bytes bytes{0};
   std::int64_t tokens = 0, topk = 0, experts = 0;  // dispatch and combine: for de-duplication counts
+  std::int64_t groups = 1, groups_chosen = 1;      // group-limited routing
   std::int64_t row_bytes = 0;
 };
 
@@ -124,6 +125,8 @@ struct SplitConfig {
   bool compiled_loss = false;   // cross-entropy compiled into one pass each way: only the logits are kept
   bool keeps_gathered = false;  // linear layers keep their input as gathered over tp instead of gathering it again
   std::string dispatcher = "alltoall";  // alltoall | allgather | deepep | moonep ...
+  bool fp8_dispatch = false;            // rows travel to the experts (and their gradients back) in FP8
+  Dtype router_dtype = Dtype::fp32;     // of the router's products; scores are FP32
   std::string cp_method = "auto";       // context_parallel.h says what it means for each kind of attention
   bool cp_contiguous = false;           // slices in sequence order (KDA needs them) instead of zigzag
   std::int64_t attended = 0;   // keys of the busiest rank's queries (attended_keys); 0: the whole sequence, balanced

@@ -1,5 +1,6 @@
-// The protobuf wire format, as much of it as traces need: varints, fixed 64-bit numbers, doubles and length-delimited
-// fields. The reader is strict: it throws WireError for truncated fields, varints over ten bytes and unknown types.
+// The protobuf wire format, as much of it as traces need: varints, fixed 32- and 64-bit numbers, doubles and
+// length-delimited fields. The reader is strict: it throws WireError for truncated fields, varints over ten bytes and
+// unknown types.
 // Source: protobuf encoding specification.
 #pragma once
 
@@ -48,8 +49,8 @@ struct WireError : std::runtime_error {
 
 struct WireField {
   std::uint32_t number = 0;
-  int type = 0;             // 0 varint, 1 fixed 64, 2 length-delimited
-  std::uint64_t value = 0;  // types 0 and 1
+  int type = 0;             // 0 varint, 1 fixed 64, 2 length-delimited, 5 fixed 32
+  std::uint64_t value = 0;  // types 0, 1 and 5
   std::string_view bytes;   // type 2
   double real() const { return std::bit_cast<double>(value); }
 };
@@ -67,9 +68,9 @@ class WireReader {
     if (f.number == 0) throw WireError("field number 0");
     if (f.type == 0) {
       f.value = varint();
-    } else if (f.type == 1) {
-      const std::string_view raw = take(8);
-      for (std::size_t i = 8; i-- > 0;) f.value = f.value << 8 | static_cast<unsigned char>(raw[i]);
+    } else if (f.type == 1 || f.type == 5) {
+      const std::string_view raw = take(f.type == 1 ? 8 : 4);
+      for (std::size_t i = raw.size(); i-- > 0;) f.value = f.value << 8 | static_cast<unsigned char>(raw[i]);
     } else if (f.type == 2) {
       f.bytes = take(varint());
     } else {
@@ -78,7 +79,7 @@ class WireReader {
     return f;
   }
 
- private:
+  // For streams of messages without tags around them.
   std::uint64_t varint() {
     std::uint64_t v = 0;
     for (int shift = 0; shift < 70; shift += 7) {
@@ -94,6 +95,9 @@ class WireReader {
     rest_.remove_prefix(static_cast<std::size_t>(n));
     return out;
   }
+  std::string_view rest() const { return rest_; }
+
+ private:
   std::string_view rest_;
 };
 

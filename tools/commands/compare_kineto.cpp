@@ -62,12 +62,16 @@ void print_breakdown(const TraceComparison& c, CommandContext& context) {
   add("measured", c.measured);
   add("predicted", c.predicted);
   context.out << table.to_text(context.colour());
-  TextTable idle({"idle on stream", "busy ms", "host wait", "kernel wait", "other"});
-  for (const StreamTime& s : c.measured.streams) {
-    const auto ms = [](std::int64_t ns) { return number(static_cast<double>(ns) * 1e-6); };
-    idle.add({fmt::format("{}.{}", s.device, s.stream), ms(s.busy_ns), ms(s.host_wait_ns), ms(s.kernel_wait_ns),
-              ms(s.other_wait_ns)});
-  }
+  TextTable idle({"idle on stream", "side", "busy ms", "host wait", "kernel wait", "other"});
+  const auto add_idle = [&](const char* side, const TraceMetrics& m) {
+    for (const StreamTime& s : m.streams) {
+      const auto ms = [](std::int64_t ns) { return number(static_cast<double>(ns) * 1e-6); };
+      idle.add({fmt::format("{}.{}", s.device, s.stream), side, ms(s.busy_ns), ms(s.host_wait_ns), ms(s.kernel_wait_ns),
+                ms(s.other_wait_ns)});
+    }
+  };
+  add_idle("measured", c.measured);
+  add_idle("predicted", c.predicted);
   context.out << "\n" << idle.to_text(context.colour());
 }
 

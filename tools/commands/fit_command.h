@@ -13,6 +13,10 @@ struct FitCommandOptions {
   std::string base;            // profile to start from; empty: by the "# gpu:" line
   std::string sustained_from;  // profile whose power limit replaces that of short-burst tables
   std::string name;            // of the new profile; empty: the base's
+  std::string kineto;          // profiler trace whose kernels are the (or more) measurements
+  std::string scenario;        // what the trace ran, when its shapes were not recorded
+  std::vector<std::string> set;
+  std::string rows;  // file for the rows of the trace
   bool json = false;
 };
 

@@ -17,6 +17,7 @@ void add_topology_command(CLI::App& app, CommandContext& context);
 void add_moonep_command(CLI::App& app, CommandContext& context);
 void add_schedule_command(CLI::App& app, CommandContext& context);
 void add_regress_command(CLI::App& app, CommandContext& context);
+void add_chakra_command(CLI::App& app, CommandContext& context);
 void add_compare_command(CLI::App& app, CommandContext& context);
 void add_calibrate_command(CLI::App& app, CommandContext& context);
 void add_fit_command(CLI::App& app, CommandContext& context);
@@ -34,6 +35,7 @@ void add_all_commands(CLI::App& app, CommandContext& context) {
       add_import_command,  add_collective_command, add_topology_command,  add_moonep_command, add_schedule_command,
       add_regress_command, add_compare_command,    add_calibrate_command, add_fit_command,    add_kernels_command,
       add_sweep_command,   add_plan_command,       add_diff_command,      add_ablate_command, add_capacity_command,
+      add_chakra_command,
   };
   for (const AddCommand add : kCommands) add(app, context);
 }

@@ -41,6 +41,7 @@ constexpr Rule kRules[] = {
     {"situ", nullptr, TraceFamily::activation},
     {"rotary", nullptr, TraceFamily::rope},
     {"rope", nullptr, TraceFamily::rope},
+    {"dptp128c_acc", nullptr, TraceFamily::weight_grad},
     {"m_grouped", nullptr, TraceFamily::grouped_gemm},
     {"fill_tensormaps", nullptr, TraceFamily::grouped_gemm},
     {"grouped", "transpose", TraceFamily::fp8_cast},
@@ -92,9 +93,9 @@ constexpr Rule kRules[] = {
 
 const char* to_string(TraceFamily f) {
   constexpr const char* kNames[kTraceFamilies] = {
-      "gemm",       "grouped_gemm", "attention",  "linear_attention", "fp8_cast", "norm",      "rope",
-      "activation", "router",       "permute",    "elementwise",      "loss",     "optimizer", "dispatch",
-      "combine",    "notify",       "collective", "point_to_point",   "copy",     "other"};
+      "gemm",     "weight_grad", "grouped_gemm", "attention",  "linear_attention", "fp8_cast", "norm",
+      "rope",     "activation",  "router",       "permute",    "elementwise",      "loss",     "optimizer",
+      "dispatch", "combine",     "notify",       "collective", "point_to_point",   "copy",     "other"};
   return kNames[static_cast<std::size_t>(f)];
 }
 

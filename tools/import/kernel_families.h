@@ -10,6 +10,7 @@ namespace k3sim {
 
 enum class TraceFamily : std::uint8_t {
   gemm,
+  weight_grad,  // products that accumulate into FP32 gradients, where the name tells (DeepSeek's FP8 kernels)
   grouped_gemm,
   attention,
   linear_attention,
@@ -30,7 +31,7 @@ enum class TraceFamily : std::uint8_t {
   copy,
   other
 };
-constexpr int kTraceFamilies = 20;
+constexpr int kTraceFamilies = 21;
 const char* to_string(TraceFamily f);
 
 // Communication kernels: what Holistic Trace Analysis counts as communication.

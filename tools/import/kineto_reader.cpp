@@ -46,9 +46,9 @@ std::int64_t element_bytes(const std::string& dtype) {
 }
 
 struct RawEvent {
-  std::string ph, cat, name, collective, dtype;
+  std::string ph, cat, name, collective, dtype, dims, type;
   double ts = 0, dur = 0;
-  std::int64_t tid = 0, pid = 0, device = -1, stream = -1, correlation = -1, elements = 0, group = 0;
+  std::int64_t tid = 0, pid = 0, device = -1, stream = -1, correlation = -1, elements = 0, group = 0, external = -1;
 };
 
 // Follows the nesting: level 2 is an element of traceEvents, level 3 its args.
@@ -74,6 +74,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       } else if (depth_ == 3) {
         if (key_ == "Collective name") event_.collective = v;
         if (key_ == "dtype") event_.dtype = v;
+        if (key_ == "Input type" && event_.type.empty()) event_.type = v;
       }
     } else if (top_ == "deviceProperties" && key_ == "name" && trace_.gpu_name.empty()) {
       trace_.gpu_name = v;
@@ -92,15 +93,16 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool start_array(std::size_t) override {
     if ((depth_ == 1 && key_ == "traceEvents") || depth_ == 0) in_events_ = true, array_depth_ = depth_, depth_ = 1;
-    ++arrays_;
+    if (in_events_ && depth_ == 3 && key_ == "Input Dims") open_dims();
     return true;
   }
   bool end_array() override {
-    --arrays_;
+    if (dims_ > 0) event_.dims += ']', --dims_;
     if (in_events_ && depth_ == 1) in_events_ = false, depth_ = array_depth_;
     return true;
   }
   bool key(string_t& v) override {
+    dims_ = 0;
     key_ = v;
     if (depth_ == 1 && !in_events_) top_ = v;
     return true;
@@ -115,19 +117,25 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     for (std::size_t i = 0; i < trace_.events.size(); ++i)
       if (const auto it = launches_.find(correlation_[i]); it != launches_.end())
         trace_.events[i].launched_ns = it->second;
+    for (std::size_t i = 0; i < trace_.events.size(); ++i)
+      if (const auto it = shaped_.find(external_[i]); it != shaped_.end()) trace_.events[i].operation = it->second;
   }
 
  private:
   bool in_event() const { return in_events_; }
 
   bool number(double value, std::int64_t whole) {
-    if (in_events_ && depth_ == 2) {
+    if (dims_ > 0) {
+      if (event_.dims.back() != '[') event_.dims += ',';
+      event_.dims += std::to_string(whole);
+    } else if (in_events_ && depth_ == 2) {
       if (key_ == "ts") event_.ts = value;
       if (key_ == "dur") event_.dur = value;
       if (key_ == "tid") event_.tid = whole;
       if (key_ == "pid") event_.pid = whole;
     } else if (in_events_ && depth_ == 3) {
       if (key_ == "correlation") event_.correlation = whole;
+      if (key_ == "External id") event_.external = whole;
       if (key_ == "device") event_.device = whole;
       if (key_ == "stream") event_.stream = whole;
       if (key_ == "In msg nelems") event_.elements = whole;
@@ -137,6 +145,20 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       if (key_ == "world_size") trace_.world_size = static_cast<int>(whole);
     }
     return true;
+  }
+
+  void open_dims() {
+    if (!event_.dims.empty() && event_.dims.back() == ']') event_.dims += ',';
+    event_.dims += '[';
+    ++dims_;
+  }
+
+  void keep_shapes() {
+    constexpr std::array<std::string_view, 4> kWords{"mm", "matmul", "attention", "Attn"};
+    const auto known = [&](std::string_view w) { return event_.name.find(w) != std::string::npos; };
+    if (event_.external < 0 || std::none_of(kWords.begin(), kWords.end(), known)) return;
+    shaped_[event_.external] = static_cast<std::int32_t>(trace_.operations.size());
+    trace_.operations.push_back({intern(event_.name), intern(event_.dims), intern(event_.type)});
   }
 
   void finish() {
@@ -151,6 +173,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       keep(GpuEventKind::memset);
     else if (c == "cuda_runtime" || c == "cuda_driver" || c == "Runtime")
       launches_[event_.correlation] = nanoseconds(event_.ts + event_.dur);
+    else if (c == "cpu_op" && !event_.dims.empty())
+      keep_shapes();
     else if (c == "user_annotation" || c == "gpu_user_annotation")
       trace_.annotations.push_back({nanoseconds(event_.ts), nanoseconds(event_.ts + event_.dur), intern(event_.name),
                                     c[0] == 'g' ? static_cast<std::int32_t>(event_.pid) : -1});
@@ -169,6 +193,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     e.message_bytes = event_.elements * element_bytes(event_.dtype);
     trace_.events.push_back(e);
     correlation_.push_back(event_.correlation);
+    external_.push_back(event_.external);
   }
 
   // Relative to the first time seen, so that microseconds since 1970 keep their decimals in a double.
@@ -184,13 +209,15 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   KinetoTrace& trace_;
-  int depth_ = 0, array_depth_ = 0, arrays_ = 0;
+  int depth_ = 0, array_depth_ = 0;
+  int dims_ = 0;  // open brackets of "Input Dims"
   bool in_events_ = false, based_ = false;
   double base_ = 0;
   std::string key_, top_;
   RawEvent event_;
-  std::vector<std::int64_t> correlation_;
+  std::vector<std::int64_t> correlation_, external_;
   std::unordered_map<std::int64_t, std::int64_t> launches_;  // looked up only, never iterated
+  std::unordered_map<std::int64_t, std::int32_t> shaped_;
   std::unordered_map<std::string, std::int32_t> index_;
 };
 

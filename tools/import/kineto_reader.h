@@ -22,6 +22,7 @@ struct GpuEvent {
   std::int32_t device = 0, stream = 0;
   std::int32_t collective = -1;  // index in names
   std::int32_t group_size = 0;
+  std::int32_t operation = -1;  // index in operations
   std::int64_t message_bytes = 0;
   GpuEventKind kind = GpuEventKind::kernel;
 };
@@ -32,10 +33,18 @@ struct Annotation {  // record_function, for example "PP:2F0" or "attn(F)"
   std::int32_t device = -1;  // of a gpu_user_annotation; -1: host
 };
 
+// A host operation that was recorded with shapes (record_shapes) and launches matrix products or attention.
+struct ShapedOperation {
+  std::int32_t name = 0;
+  std::int32_t dims = 0;  // "[[4096,7168],[7168,1536]]", index in names
+  std::int32_t type = 0;  // of the first tensor, index in names
+};
+
 struct KinetoTrace {
   std::vector<std::string> names;
   std::vector<GpuEvent> events;  // in order of start
   std::vector<Annotation> annotations;
+  std::vector<ShapedOperation> operations;
   std::string gpu_name;
   int rank = -1, world_size = 0;
   std::int64_t events_read = 0;  // of all kinds

@@ -1,10 +1,10 @@
 // The prediction as a list of timed GPU work, so that it goes through the same metrics as a measured trace.
-//   pair  one forward and one backward chunk of a pipeline stage run together (DualPipe's F&B): both programs are
-//         walked in order, every lane takes whichever program can start first, ties go to the backward
-//   step  all micro-batches of one pipeline rank, forward then backward; only sums per family are meaningful, the span
-//         is the predicted step
-// Streams: 0 compute, 1 communication, 2 side stream; actions are named as in DeepSeek's trace: attn(F), mlp(B), ...
-// Source: models/build (timed layer programs); DualPipe (DeepSeek-V3 report section 3.2.1); engine-design section 13.
+//   pair  one forward and one backward chunk of a pipeline stage run together, layer beside layer, in the order that
+//         DualPipe publishes; weight gradients after the input gradients of their block
+//   step  one pipeline rank's part of the predicted step (predicted_step.h)
+// Streams of a pair: 0 compute, 1 communication, 2 side stream; actions are named as in DeepSeek's trace: attn(F),
+// mlp(B), ... Source: models/build (timed layer programs); DualPipe (DeepSeek-V3 report section 3.2.1); engine-design
+// section 13.
 #pragma once
 
 #include <string>
@@ -18,8 +18,12 @@ namespace k3sim {
 
 struct PredictedWork {
   TimedWork time;
-  std::string name;    // of the item in the layer program
-  std::string action;  // "attn(F)"
+  std::string name;             // of the item in the layer program
+  std::string action;           // "attn(F)"
+  std::string schedule_action;  // "PP:2F0" as PyTorch's pipelining names it; empty for a pair
+  std::string collective;       // "all_gather x8"; empty: no communication
+  Pass pass = Pass::forward;
+  TraceFamily plain = TraceFamily::other;  // the family of traces that do not tell weight gradients apart
 };
 
 struct PredictedTrace {

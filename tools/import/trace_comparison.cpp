@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "tools/import/predicted_items.h"
 
 namespace k3sim {
 namespace {
@@ -65,25 +69,26 @@ const char* role_of(const StreamTime& s, const std::vector<StreamTime>& all) {
 // Innermost annotation of the host at a moment; annotations nest, so the latest start that still covers it is the one.
 class Annotations {
  public:
-  explicit Annotations(const KinetoTrace& trace) : trace_(trace) {
+  explicit Annotations(const KinetoTrace& trace) {
     for (const Annotation& a : trace.annotations)
       if (a.device < 0 && trace.names[static_cast<std::size_t>(a.name)].rfind("ProfilerStep", 0) != 0)
         sorted_.push_back(a);
     std::stable_sort(sorted_.begin(), sorted_.end(),
                      [](const Annotation& a, const Annotation& b) { return a.start_ns < b.start_ns; });
   }
-  const std::string* at(std::int64_t ns) const {
+  const Annotation* at(std::int64_t ns) const {
     auto it = std::upper_bound(sorted_.begin(), sorted_.end(), ns,
                                [](std::int64_t t, const Annotation& a) { return t < a.start_ns; });
     for (int steps = 0; it != sorted_.begin() && steps < 64; ++steps) {
       --it;
-      if (it->end_ns >= ns) return &trace_.names[static_cast<std::size_t>(it->name)];
+      if (it->end_ns >= ns) return &*it;
     }
     return nullptr;
   }
 
+  std::int32_t number(const Annotation* a) const { return static_cast<std::int32_t>(a - sorted_.data()); }
+
  private:
-  const KinetoTrace& trace_;
   std::vector<Annotation> sorted_;
 };
 
@@ -107,11 +112,49 @@ void add_streams(TraceComparison& c, bool predicted) {
   }
 }
 
+// NCCL's own name of the operation in the spelling of the prediction, with the ranks that take part.
+std::string collective_of(const KinetoTrace& trace, const GpuEvent& e, TraceFamily family) {
+  if (e.collective < 0) return to_string(family);
+  std::string name;
+  for (char c : trace.names[static_cast<std::size_t>(e.collective)])
+    if (std::isalpha(static_cast<unsigned char>(c)))
+      name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"allreduce", "all_reduce"}, {"allgather", "all_gather"}, {"reducescatter", "reduce_scatter"},
+      {"alltoall", "all_to_all"},  {"broadcast", "broadcast"},  {"send", "send_recv"},
+      {"recv", "send_recv"}};
+  for (const auto& [part, kind] : kNames)
+    if (name.find(part) != std::string::npos)
+      return collective_name(kind, std::string_view(kind) == "send_recv" ? 2 : e.group_size);
+  return collective_name(name, e.group_size);
+}
+
+// By the name of the part of a layer, or by that of the schedule's action.
+void add_to_action(const PredictedWork& w, double ms, Sums& actions) {
+  for (const std::string& name : {w.action, w.schedule_action})
+    if (const auto it = actions.find(name); it != actions.end()) {
+      it->second.predicted_ms += ms;
+      return;
+    }
+}
+
+nlohmann::ordered_json stream_json(const TraceMetrics& m) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const StreamTime& s : m.streams)
+    list.push_back({{"stream", fmt::format("{}.{}", s.device, s.stream)},
+                    {"busy_ms", milliseconds(s.busy_ns)},
+                    {"host_wait_ms", milliseconds(s.host_wait_ns)},
+                    {"kernel_wait_ms", milliseconds(s.kernel_wait_ns)},
+                    {"other_wait_ms", milliseconds(s.other_wait_ns)}});
+  return list;
+}
+
 nlohmann::ordered_json row_json(const ComparisonRow& r) {
   return {{"name", r.name},
           {"kernels", r.kernels},
           {"measured_ms", r.measured_ms},
           {"predicted_ms", r.predicted_ms},
+          {"ratio", r.ratio()},
           {"error_pct", r.error_pct()},
           {"p95_abs_error_pct", r.p95_error_pct},
           {"gap_share_pct", r.gap_share_pct}};
@@ -129,6 +172,17 @@ nlohmann::ordered_json device_json(const TraceMetrics& m) {
 }
 
 }  // namespace
+
+std::vector<ActionKernel> kernels_by_action(const KinetoTrace& trace, int device) {
+  device = first_device(trace, device);
+  const Annotations annotations(trace);
+  std::vector<ActionKernel> out;
+  for (const GpuEvent& e : trace.events) {
+    const Annotation* a = e.device == device && e.launched_ns >= 0 ? annotations.at(e.launched_ns) : nullptr;
+    if (a) out.push_back({&e, family_of_kernel(trace.name_of(e)), a->name, annotations.number(a)});
+  }
+  return out;
+}
 
 std::vector<TimedWork> work_of_trace(const KinetoTrace& trace, int device) {
   std::vector<TimedWork> work;
@@ -164,24 +218,23 @@ TraceComparison compare_trace(const KinetoTrace& trace, const PredictedTrace* pr
       s.by_name[e.name].push_back(ms);
     };
     add(families[to_string(w.family)]);
-    if (const std::string* action = e.launched_ns >= 0 ? annotations.at(e.launched_ns) : nullptr) add(actions[*action]);
-    if (is_communication(w.family))
-      add(collectives[e.collective >= 0
-                          ? fmt::format("{} x{}", trace.names[static_cast<std::size_t>(e.collective)], e.group_size)
-                          : to_string(w.family)]);
+    if (const Annotation* a = e.launched_ns >= 0 ? annotations.at(e.launched_ns) : nullptr)
+      add(actions[trace.names[static_cast<std::size_t>(a->name)]]);
+    if (is_communication(w.family)) add(collectives[collective_of(trace, e, w.family)]);
   }
   c.covered_pct = total > 0 ? 100 * covered / total : 0;
   c.measured_span_ms = milliseconds(c.measured.devices.front().span_ns);
   if (prediction) {
     std::vector<TimedWork> predicted;
+    const bool tells_weight_gradients = families.count(to_string(TraceFamily::weight_grad)) > 0;
     for (const PredictedWork& w : prediction->work) {
       const double ms = milliseconds(w.time.end_ns - w.time.start_ns);
       predicted.push_back(w.time);
-      Sum& s = families[to_string(w.time.family)];
+      Sum& s = families[to_string(tells_weight_gradients ? w.time.family : w.plain)];
       s.predicted_ms += ms;
       s.communication = is_communication(w.time.family);
-      if (const auto it = actions.find(w.action); it != actions.end()) it->second.predicted_ms += ms;
-      if (is_communication(w.time.family)) collectives[to_string(w.time.family)].predicted_ms += ms;
+      add_to_action(w, ms, actions);
+      if (is_communication(w.time.family)) collectives[w.collective].predicted_ms += ms;
     }
     if (!predicted.empty()) c.predicted = measure_trace(predicted);
     c.predicted_span_ms = milliseconds(prediction->span_ns);
@@ -200,6 +253,7 @@ CsvTable comparison_table(const TraceComparison& c) {
                 {"kernels", "1", "measured kernels", "measurement"},
                 {"measured_ms", "ms", "sum of durations", "measurement"},
                 {"predicted_ms", "ms", "sum of durations"},
+                {"ratio", "1", "predicted over measured", "prediction and measurement"},
                 {"error_pct", "%", "predicted over measured minus one", "prediction and measurement"},
                 {"p95_abs_error_pct", "%", "95th percentile over single kernels", "prediction and measurement"},
                 {"gap_share_pct", "%", "size of this gap over that of all gaps", "prediction and measurement"}});
@@ -208,8 +262,9 @@ CsvTable comparison_table(const TraceComparison& c) {
     for (const ComparisonRow& r : rows) {
       const bool both = predicted && r.measured_ms > 0 && r.predicted_ms > 0;
       out.add({name, r.name, fmt::format("{}", r.kernels), csv_number(r.measured_ms),
-               predicted ? csv_number(r.predicted_ms) : "", both ? csv_number(r.error_pct()) : "",
-               both ? csv_number(r.p95_error_pct) : "", predicted ? csv_number(r.gap_share_pct) : ""});
+               predicted ? csv_number(r.predicted_ms) : "", both ? csv_number(r.ratio()) : "",
+               both ? csv_number(r.error_pct()) : "", both ? csv_number(r.p95_error_pct) : "",
+               predicted ? csv_number(r.gap_share_pct) : ""});
     }
   };
   group("family", c.families);
@@ -226,6 +281,7 @@ std::string comparison_json(const TraceComparison& c) {
                {"error_pct", c.predicted_span_ms > 0 ? nlohmann::ordered_json(c.span_error_pct()) : nullptr}};
   j["covered_pct"] = c.covered_pct;
   j["breakdown"] = {{"measured", device_json(c.measured)}, {"predicted", device_json(c.predicted)}};
+  j["idle"] = {{"measured", stream_json(c.measured)}, {"predicted", stream_json(c.predicted)}};
   const auto group = [&](const char* name, const std::vector<ComparisonRow>& rows) {
     j[name] = nlohmann::ordered_json::array();
     for (const ComparisonRow& r : rows) j[name].push_back(row_json(r));

@@ -22,6 +22,7 @@ struct ComparisonRow {
   double measured_ms = 0, predicted_ms = 0;
   double p95_error_pct = 0, gap_share_pct = 0;
   bool communication = false;
+  double ratio() const { return measured_ms > 0 ? predicted_ms / measured_ms : 0; }
   double error_pct() const { return measured_ms > 0 ? 100 * (predicted_ms / measured_ms - 1) : 0; }
 };
 
@@ -34,6 +35,15 @@ struct TraceComparison {
 };
 
 std::vector<TimedWork> work_of_trace(const KinetoTrace& trace, int device);  // -1: the first device
+// A kernel that was launched inside a host annotation.
+struct ActionKernel {
+  const GpuEvent* event = nullptr;
+  TraceFamily family = TraceFamily::other;
+  std::int32_t action = 0;  // index in the trace's names
+  std::int32_t run = 0;     // number of the annotation: kernels of one run share it
+};
+std::vector<ActionKernel> kernels_by_action(const KinetoTrace& trace, int device = -1);
+
 // Without a prediction only the measured side is filled.
 TraceComparison compare_trace(const KinetoTrace& trace, const PredictedTrace* prediction, int device);
 

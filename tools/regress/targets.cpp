@@ -16,16 +16,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// At least one cell of the first line reads as an action, idle cells apart.
+// The first cell with anything in it looks like an action: digits and at once one of the letters (a damaged schedule is
+// still one, and is reported); measurement tables with "141 GB" in them are not.
+bool looks_like_action(const std::string& cell) {
+  const std::size_t from = cell.find_first_not_of(" \t\r(\"");
+  if (from == std::string::npos) return false;
+  const std::size_t letter = cell.find_first_not_of("0123456789", from);
+  return letter != std::string::npos && letter > from && letter - from < 6 &&
+         std::string("FBIW").find(cell[letter]) != std::string::npos && cell.find(' ', from) == std::string::npos;
+}
+
 bool holds_schedule(const fs::path& file) {
   std::ifstream in(file);
   std::string line, cell;
   std::getline(in, line);
+  if (line.empty() || line[0] == '#') return false;
   std::istringstream cells(line);
   while (std::getline(cells, cell, ',')) {
     const CsvSchedule one = parse_schedule_csv(cell, file.string());
     if (one.problems.empty() && !one.schedule.actions.empty() && one.schedule.stages > 0) return true;
-    if (cell.find_first_of("0123456789") < 2 && cell.find_first_of("FBIW") != std::string::npos) return true;
+    if (looks_like_action(cell)) return true;
   }
   return false;
 }
