@@ -37,6 +37,9 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   c.torch_loss = software.torch_loss;
   c.dispatcher = s.moe.dispatcher;
   c.cp_method = s.parallel.cp_method;
+  c.kda_exchange = s.parallel.kda_exchange;
+  c.mla_exchange = s.parallel.mla_exchange;
+  c.qat = s.precision.qat != "none";
   c.kda_segments = s.parallel.kda_segments;
   const bool recurrent = std::any_of(s.model.layers.begin(), s.model.layers.end(),
                                      [](const LayerSpec& l) { return l.attention.kind == AttentionKind::kda; });

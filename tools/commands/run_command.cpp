@@ -14,6 +14,7 @@
 #include "sim/trace/perfetto_proto.h"
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
+#include "tools/report/mechanism_tables.h"
 #include "tools/report/run_report.h"
 #include "tools/report/run_tables.h"
 #include "tools/report/step_trace.h"
@@ -75,8 +76,16 @@ void write_outputs(const Options& o, const Scenario& scenario, const StepPredict
   out.add("ranks.csv", ranks.text());
   out.add("breakdown.csv", breakdown.text());
   out.add("memory.csv", memory.text());
-  out.add("data_dictionary.csv",
-          data_dictionary_csv({{"ranks.csv", &ranks}, {"breakdown.csv", &breakdown}, {"memory.csv", &memory}}));
+  const CsvTable timeline = memory_timeline_table(p), overlap = overlap_table(p), context = context_ranks_table(p);
+  out.add("memory_timeline.csv", timeline.text());
+  out.add("overlap.csv", overlap.text());
+  out.add("context_ranks.csv", context.text());
+  out.add("data_dictionary.csv", data_dictionary_csv({{"ranks.csv", &ranks},
+                                                      {"breakdown.csv", &breakdown},
+                                                      {"memory.csv", &memory},
+                                                      {"memory_timeline.csv", &timeline},
+                                                      {"overlap.csv", &overlap},
+                                                      {"context_ranks.csv", &context}}));
   add_trace(out, p, o.trace_ranks);
   const std::string data = run_report({scenario, p, command_line(o), {}}).data();
   out.add("report_data.json.gz", gzip(data));
