@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "models/build/attnres_flow.h"
 #include "models/build/stage_memory.h"
@@ -33,16 +34,13 @@ class Judge {
     row_ = Bytes(tokens * m.hidden * 2);
     dense_shards_ = plan.placement->group(GroupKind::dp).ranks;
     expert_shards_ = plan.placement->group(GroupKind::expert_dp).ranks;
-    alive_.assign(static_cast<std::size_t>(plan.schedule.stages), 0.0);
-    for (int rank = 0; rank < plan.schedule.ranks; ++rank)
-      for (const auto& [stage, n] : in_flight(plan, rank)) alive_[static_cast<std::size_t>(stage)] = n;
+    for (int rank = 0; rank < plan.schedule.ranks; ++rank) alive_.push_back(fullest_moments(plan.schedule, rank));
     const Bytes capacity = plan.scenario.cluster.memory_override.value_or(machine.gpu.usable_memory);
     const double inside = (capacity.as_double() - outside_allocator(plan, machine).as_double() -
                            machine.software.workspace_memory.as_double()) /
                           (1 + machine.software.fragmentation);
     // Policy auto will fit the activations itself; a quarter is left for what it cannot send away.
-    // Chunks of unequal size may peak at another moment than the number of micro-batches: a tenth is left for that.
-    host_room_ = 0.9 * host_share(plan, machine).as_double();
+    host_room_ = host_share(plan, machine).as_double();
     room_ = plan.scenario.activation.policy == "auto" ? 0.75 * inside : inside;
   }
 
@@ -71,6 +69,8 @@ class Judge {
     const auto chunks = stage_layers.size();
     const std::int64_t block = plan_.scenario.model.attnres_block;
     Ranks ranks(static_cast<std::size_t>(plan_.schedule.ranks));
+    Held held{std::vector<double>(chunks), std::vector<double>(chunks)};
+    std::vector<double> rounds((chunks + ranks.size() - 1) / ranks.size());
     std::vector<std::int64_t> rows_after;
     PartitionCost cost;
     std::size_t layer = 0;
@@ -78,29 +78,71 @@ class Judge {
       Rank& rank = ranks[static_cast<std::size_t>(plan_.schedule.rank_of_stage[c])];
       double time = (c == 0 ? first_ : 0.0) + (c + 1 == chunks ? last_ : 0.0);
       ParameterCount parameters = edge_parameters(c, chunks);
-      hold_edges(rank, c, chunks);
+      hold_edges(rank, held, c);
       for (int i = 0; i < stage_layers[c]; ++i, ++layer) {
         time += seconds(layers_[layer]);
-        hold(rank, *layers_[layer], c);
+        hold(rank, held, *layers_[layer], c);
         parameters.dense += plan_.layers->parameters(layer).dense;
         parameters.experts += plan_.layers->parameters(layer).experts;
       }
       add(rank.states, parameters);
       rank.seconds += time;
       cost.slowest_chunk = std::max(cost.slowest_chunk, time);
+      rounds[c / ranks.size()] = std::max(rounds[c / ranks.size()], time);
       rows_after.push_back(block > 0 ? attnres_bank(static_cast<std::int64_t>(layer), block) : 0);
     }
-    add_boundaries(rows_after, ranks);
-    finish(cost, ranks, static_cast<double>(chunks) / static_cast<double>(ranks.size()));
+    add_boundaries(rows_after, ranks, held);
+    for (double t : rounds) cost.rounds += t;
+    finish(cost, ranks, held);
     return cost;
   }
 
  private:
   struct Rank {
-    double seconds = 0, kept = 0, transient = 0, host = 0;
+    double seconds = 0, transient = 0;
     StateShape states;
   };
   using Ranks = std::vector<Rank>;
+  struct Held {  // bytes of one micro-batch between forward and backward, by chunk
+    std::vector<double> gpu, host;
+  };
+  // Micro-batches alive of each chunk of a rank.
+  using Moment = std::vector<std::pair<std::size_t, int>>;
+
+  // All moments of a schedule at which no chunk could hold more without another holding less.
+  static std::vector<Moment> fullest_moments(const Schedule& s, int rank) {
+    std::map<std::size_t, int> alive;
+    std::vector<Moment> out;
+    const auto covers = [](const Moment& a, const Moment& b) {
+      for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i].second < b[i].second) return false;
+      return true;
+    };
+    for (int stage : s.stages_of_rank(rank)) alive[static_cast<std::size_t>(s.model_stage(stage))] = 0;
+    for (const Action& a : s.actions[static_cast<std::size_t>(rank)])
+      for_each_part(a, [&](const Action& part) {
+        if (part.stage < 0) return;
+        int& n = alive[static_cast<std::size_t>(s.model_stage(part.stage))];
+        if (yields_weight_grad(part.kind)) --n;
+        if (part.kind != ActionKind::kForward) return;
+        ++n;
+        const Moment now(alive.begin(), alive.end());
+        if (std::any_of(out.begin(), out.end(), [&](const Moment& m) { return covers(m, now); })) return;
+        std::erase_if(out, [&](const Moment& m) { return covers(now, m); });
+        out.push_back(now);
+      });
+    return out;
+  }
+
+  double peak_of(std::size_t rank, const std::vector<double>& bytes) const {
+    double most = 0;
+    for (const Moment& moment : alive_[rank]) {
+      double sum = 0;
+      for (const auto& [chunk, n] : moment) sum += n * bytes[chunk];
+      most = std::max(most, sum);
+    }
+    return most;
+  }
 
   static std::vector<int> sizes(const std::vector<int>& cut) {
     std::vector<int> out;
@@ -108,37 +150,39 @@ class Judge {
     return out;
   }
 
-  void finish(PartitionCost& cost, const Ranks& ranks, double chunks_per_rank) const {
+  void finish(PartitionCost& cost, const Ranks& ranks, const Held& held) const {
     double squares = 0, missing_in_all = 0;
-    for (const Rank& r : ranks) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const Rank& r = ranks[i];
       cost.slowest_rank = std::max(cost.slowest_rank, r.seconds);
       squares += r.seconds * r.seconds;
       const StateBytes states = state_bytes(r.states, plan_.scenario.optimizer);
-      const double used = states.gpu().as_double() + r.kept + r.transient;
-      const double on_host = r.host + (states.host_optimizer + states.host_gradients).as_double();
+      const double used = states.gpu().as_double() + peak_of(i, held.gpu) + r.transient;
+      const double on_host = peak_of(i, held.host) + (states.host_optimizer + states.host_gradients).as_double();
       const double missing = std::max(0.0, (used - room_) / (1 << 30)) +
                              (host_room_ > 0 ? std::max(0.0, (on_host - host_room_) / (1 << 30)) : 0.0);
       cost.missing_gib = std::max(cost.missing_gib, missing);
       missing_in_all += missing;
     }
     // Sums over ranks lead the climb where several are equally slow or equally short.
-    cost.value = (cost.slowest_rank + cost.slowest_chunk * (chunks_per_rank - 1) / 2 +
-                  0.05 * std::sqrt(squares / static_cast<double>(ranks.size()))) *
-                 (1 + missing_in_all);
+    cost.value =
+        (0.5 * (cost.slowest_rank + cost.rounds) + 0.05 * std::sqrt(squares / static_cast<double>(ranks.size()))) *
+        (1 + missing_in_all);
   }
 
   // Tensors of one layer on the rank of chunk c; policy auto keeps what fits.
-  void hold(Rank& rank, const TimedLayer& l, std::size_t c) const {
-    rank.transient = std::max(rank.transient, (l.replayed + l.workspace).as_double());
+  void hold(Rank& rank, Held& held, const TimedLayer& l, std::size_t c) const {
+    for (const PassEvents* pass : {&l.memory->forward, &l.memory->backward, &l.memory->input_grad})
+      rank.transient = std::max(rank.transient, pass->peak.as_double());
     if (plan_.scenario.activation.policy == "auto") return;
-    rank.kept += l.saved.as_double() * alive_[c];
-    rank.host += l.offloaded.as_double() * alive_[c];
+    held.gpu[c] += l.saved.as_double();
+    held.host[c] += l.offloaded.as_double();
   }
-  void hold_edges(Rank& rank, std::size_t c, std::size_t chunks) const {
-    if (c == 0) hold(rank, *plan_.layers->embedding(), c);
-    if (c + 1 != chunks) return;
-    hold(rank, *plan_.layers->head(), c);
-    for (std::int64_t k = 0; k < mtp_layers_; ++k) hold(rank, *plan_.layers->mtp(), c);
+  void hold_edges(Rank& rank, Held& held, std::size_t c) const {
+    if (c == 0) hold(rank, held, *plan_.layers->embedding(), c);
+    if (c + 1 != held.gpu.size()) return;
+    hold(rank, held, *plan_.layers->head(), c);
+    for (std::int64_t k = 0; k < mtp_layers_; ++k) hold(rank, held, *plan_.layers->mtp(), c);
   }
 
   ParameterCount edge_parameters(std::size_t c, std::size_t chunks) const {
@@ -159,14 +203,13 @@ class Judge {
   }
 
   // Sends of both directions take their NIC; only what lies between ranks counts. Received rows wait for backward.
-  void add_boundaries(const std::vector<std::int64_t>& rows_after, Ranks& ranks) const {
+  void add_boundaries(const std::vector<std::int64_t>& rows_after, Ranks& ranks, Held& held) const {
     const std::vector<int>& of = plan_.schedule.rank_of_stage;
     const std::vector<int> chain(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(rows_after.size()));
     const auto mode = plan_.scenario.attnres.pipeline == "naive" ? AttnresPipeline::naive : AttnresPipeline::cached;
     const AttnresRows rows = attnres_rows(rows_after, chain, mode);
     for (std::size_t c = 0; c + 1 < rows_after.size(); ++c) {
-      ranks[static_cast<std::size_t>(chain[c + 1])].kept +=
-          row_.as_double() * static_cast<double>(rows.received[c + 1]) * alive_[c + 1];
+      held.gpu[c + 1] += row_.as_double() * static_cast<double>(rows.received[c + 1]);
       if (chain[c] == chain[c + 1]) continue;
       const double hop = plan_.comm->pipeline_hop(row_ * (1 + rows.sent[c])).time.seconds();
       const double exposed =
@@ -178,7 +221,7 @@ class Judge {
 
   const StepPlan& plan_;
   std::vector<const TimedLayer*> layers_;
-  std::vector<double> alive_;  // micro-batches of a stage between forward and backward at the rank's peak
+  std::vector<std::vector<Moment>> alive_;  // by rank
   double first_ = 0, last_ = 0, room_ = 0, host_room_ = 0;
   std::int64_t mtp_layers_ = 0;
   Bytes row_;

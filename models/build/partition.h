@@ -1,6 +1,7 @@
 // Cuts decoder layers into chunks for parallel.partition: balanced. One cut is judged by
-//   slowest rank (time of all its chunks, embedding, head and MTP layer included, plus the transfers of its boundaries)
-//   + slowest chunk x (chunks per rank - 1) / 2        uneven chunks make ranks wait inside a round
+//   mean of the slowest rank (all its chunks, embedding, head and MTP layer included, plus its boundaries' transfers)
+//   and of the sum over rounds of their slowest chunks     all ranks work on one round of chunks at a time and wait
+//   inside it
 //   + a twentieth of the root mean square over ranks   leads the way where several ranks are equally slow
 //   all of it x (1 + GiB that states, activations and waiting block rows of all ranks exceed the usable memory, or what
 //   they keep on the host their share of it)
@@ -18,7 +19,7 @@
 namespace k3sim {
 
 struct PartitionCost {
-  double slowest_rank = 0, slowest_chunk = 0, missing_gib = 0;  // seconds per micro-batch, GiB
+  double slowest_rank = 0, slowest_chunk = 0, rounds = 0, missing_gib = 0;  // seconds per micro-batch, GiB
   double value = 0;
 };
 
