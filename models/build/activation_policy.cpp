@@ -56,7 +56,7 @@ RecomputePolicy make_recompute_policy(const ActivationConfig& config, const Mode
                                "unknown policy '" + config.policy + "'",
                                did_you_mean(config.policy, activation_policy_names())}});
   }
-  policy.offload = policy.offload || config.offload;
+  policy.offload = name != "auto" && (policy.offload || config.offload);
   for (const std::string& word : config.forbid) {
     const std::vector<std::string> known{"fp8", "offload", "remote_offload", "recompute"};
     if (std::find(known.begin(), known.end(), word) == known.end())

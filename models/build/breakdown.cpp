@@ -97,6 +97,8 @@ class Attribution {
       b.recompute += duration;
     } else if (kind == StepTask::transfer) {
       b.pp += duration;
+    } else if (kind == StepTask::vision) {
+      b.vision += duration;
     } else {
       coarse(b, t, duration);
     }

@@ -1,5 +1,5 @@
 // Where the time of every representative rank goes. For each rank
-//   step = compute + recompute + exposed communication (tp, cp, ep, pp, dp) + bubble + host + optimizer + wait
+//   step = compute + recompute + vision + exposed communication (tp, cp, ep, pp, dp) + bubble + host + optimizer + wait
 // holds exactly: busy time of the compute stream by kind, and every idle gap walked back along the tasks that caused
 // it: communication of the own rank counts as exposed, a transfer as pp, work of other ranks as bubble. Definitions
 // follow Holistic Trace Analysis (idle attribution). Source: engine-design section 13.
@@ -28,7 +28,10 @@ struct RankBreakdown {
   BubbleCauses why;                    // parts of the bubble; waiting for a transfer is pp
   Time host;                           // launch-bound time
   Time wait;                           // end-of-step synchronisation and framework
-  Time sum() const { return compute + recompute + optimizer + tp + cp + ep + pp + dp + offload + bubble + host + wait; }
+  Time vision;                         // vision encoder: forward, rebuild and backward
+  Time sum() const {
+    return compute + recompute + vision + optimizer + tp + cp + ep + pp + dp + offload + bubble + host + wait;
+  }
 };
 
 // Why a rank's compute stream stood still for a while; pieces of one gap come latest first.

@@ -16,6 +16,9 @@ namespace k3sim {
 LayerSet::LayerSet(const Scenario& s, const Machine& machine, const Placement& placement, CommCoster comm,
                    MoeEffectsCache* known)
     : split_(make_split_config(s, machine.software)), policy_(make_recompute_policy(s.activation, s.model)) {
+  const std::vector<StorageRule> rules = policy_.rules;
+  // What auto decides per rank, and what the user fixed beside it, comes on top of plain layers (stage_policies.h).
+  if (s.activation.policy == "auto") policy_ = {};
   const std::int64_t tokens = split_.sequence_parallel ? split_.tokens / split_.tp : split_.tokens;
   moe_ = known ? known->get(s, machine, placement, tokens) : moe_effects(s, machine, placement, tokens);
   comm.set_moe(moe_);
@@ -38,7 +41,7 @@ LayerSet::LayerSet(const Scenario& s, const Machine& machine, const Placement& p
   head_parameters_ = k3sim::head_parameters(m, split_);
   if (s.parallel.vocabulary_stages && s.parallel.pp > 1) time_vocabulary_shares(s, machine, comm);
   time_decoder(m, machine, comm);
-  check_rules();
+  check_rules(rules);
 }
 
 void LayerSet::time_vocabulary_shares(const Scenario& s, const Machine& machine, const CommCoster& comm) {
@@ -48,8 +51,8 @@ void LayerSet::time_vocabulary_shares(const Scenario& s, const Machine& machine,
   head_share_ = time(head_share_program(s.model, split_, share), false, machine, comm);
 }
 
-void LayerSet::check_rules() const {
-  for (const StorageRule& rule : policy_.rules)
+void LayerSet::check_rules(const std::vector<StorageRule>& rules) const {
+  for (const StorageRule& rule : rules)
     if (std::none_of(tensor_names_.begin(), tensor_names_.end(),
                      [&](const std::string& name) { return name_matches(rule.match, name); }))
       throw ConfigError({Problem{{},

@@ -44,7 +44,7 @@ class LayerSet {
 
  private:
   const TimedLayer* time(const LayerProgram& program, bool recomputed, const Machine& machine, const CommCoster& comm);
-  void check_rules() const;
+  void check_rules(const std::vector<StorageRule>& rules) const;
   void time_vocabulary_shares(const Scenario& scenario, const Machine& machine, const CommCoster& comm);
   ParameterCount share_of(const ParameterCount& p) const {
     return {.dense = (p.dense + vocabulary_ranks_ - 1) / vocabulary_ranks_};

@@ -8,8 +8,6 @@
 
 namespace k3sim {
 
-namespace {
-
 double software_efficiency(const Kernel& k, const SoftwareProfile& s) {
   switch (k.family) {
     case KernelFamily::gemm:
@@ -23,6 +21,8 @@ double software_efficiency(const Kernel& k, const SoftwareProfile& s) {
       return s.memory_efficiency;
   }
 }
+
+namespace {
 
 class Timer {
  public:

@@ -93,6 +93,9 @@ struct TimingOptions {
 TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy, const TimingOptions& options,
                       const Machine& machine, const CommCoster& comm);
 
+// In-training rate of a kernel over its calibrated one.
+double software_efficiency(const Kernel& kernel, const SoftwareProfile& software);
+
 // In-order lanes, dependencies as in TimedItem; exact integer arithmetic.
 PassSummary summarize(const std::vector<TimedItem>& items);
 

@@ -22,9 +22,10 @@ enum class MemoryCategory : std::uint8_t {
   workspace,
   weight_gradients,
   gathered,
-  exchange
+  exchange,
+  remote_pool
 };
-constexpr int kMemoryCategories = 9;
+constexpr int kMemoryCategories = 10;
 const char* to_string(MemoryCategory c);
 
 // Which operation of the step a buffer belongs to.
@@ -70,7 +71,7 @@ class MemorySink {
   virtual void free(const MemoryHandle& handle) = 0;
   // Returns the layer's output, or the gradient of its input (0 bytes: none).
   virtual MemoryHandle run(const LayerCall& call) = 0;
-  // Kept tensors that went to host memory (in) or come back (out).
+  // Kept tensors that leave for host memory or another rank (out) or come back.
   virtual void store(const LayerEvents& layer, LayerSlot& slot, bool out, const MemoryPlace& place) = 0;
   virtual void action_done(const Action& action) = 0;
 };

@@ -112,6 +112,7 @@ void RankStates::start(bool with_moments) {
     contiguous(p.dense, optimizer_.gradient_bytes, MemoryCategory::gradients, "gradient_buffer", s);
     contiguous(p.experts, optimizer_.gradient_bytes, MemoryCategory::gradients, "expert_gradient_buffer", s);
   }
+  vision_encoder();
   const std::int64_t chunk_parameters = shape_.largest_chunk.dense + shape_.largest_chunk.experts;
   for (int i = 0; by_chunk && i < 2; ++i)
     contiguous(chunk_parameters, optimizer_.gradient_bytes, MemoryCategory::gradients, "chunk_gradient_buffer", -1);
@@ -119,6 +120,19 @@ void RankStates::start(bool with_moments) {
     contiguous(shape_.largest_layer.dense, Bytes(2), MemoryCategory::weight_gradients, "placeholder_gradient", -1);
   moments(true);
   if (with_moments) moments(false);
+}
+
+// Replicated on every rank, or on the first stage's ranks; sharded like dense parameters over all that hold it.
+void RankStates::vision_encoder() {
+  const bool first_only = plan_.scenario.vision.placement == "stage0";
+  if (!plan_.vision.present() || (first_only && stages_.front() != 0)) return;
+  const std::int64_t all = plan_.vision.parameters;
+  const std::int64_t ranks = first_only ? shape_.dense_shards : plan_.placement->world();
+  const std::int64_t shard = optimizer_.zero >= 1 ? (all + ranks - 1) / ranks : all;
+  contiguous(all, optimizer_.parameter_bytes, MemoryCategory::weights, "vision_weights", stages_.front());
+  contiguous(all, optimizer_.gradient_bytes, MemoryCategory::gradients, "vision_gradients", stages_.front());
+  if (optimizer_.states == "gpu" && optimizer_.name != "none")
+    contiguous(shard, optimizer_.state_bytes, MemoryCategory::optimizer, "vision_states", stages_.front());
 }
 
 // One FP32 tensor per layer and kind of state; the first is the master copy, made before the first step.

@@ -39,6 +39,7 @@ class RankStates {
   void drop(MemoryHandle& h);
   void contiguous(std::int64_t parameters, Bytes each, MemoryCategory category, const char* name, int stage);
   void moments(bool first);
+  void vision_encoder();
   void weights(const ParameterCount& p, int stage);
   std::int64_t sharded(const ParameterCount& p) const;
   // Parameter blocks of a stage: one per layer; vocabulary tables that are split over the stages come as one more.

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "models/build/memory_log_states.h"
+#include "models/build/remote_pool.h"
 #include "sim/base/rng.h"
 
 namespace k3sim {
@@ -54,6 +55,8 @@ class Walk {
   void run() {
     states_.start(options_.steps == 1);
     receive_buffers();
+    const Bytes pool = partner_pool(plan_, rank_);
+    if (pool > Bytes(0)) sink_.alloc(pool, MemoryCategory::remote_pool, {"remote_pool"});
     for (int i = 0; i < options_.steps; ++i) {
       for (const MemoryHandle& h : held_outputs_) sink_.free(h);
       held_outputs_.clear();
@@ -84,9 +87,11 @@ class Walk {
   }
 
   void action(const Action& a) {
-    if (!is_plain_compute(a.kind)) return;
+    const bool vision = a.kind == ActionKind::kVisionForward || a.kind == ActionKind::kVisionBackward;
+    if (!is_plain_compute(a.kind) && !vision) return;
     const int first = plan_.schedule.first_microbatch(a.stage);
     if (options_.microbatch_limit > 0 && a.microbatch - first >= options_.microbatch_limit) return;
+    if (vision) return encoder(a);
     if (a.kind == ActionKind::kForward) return forward(a);
     if (yields_input_grad(a.kind)) return backward(a);
     weight_gradient(a);
@@ -124,6 +129,20 @@ class Walk {
       }
     }
     return sink_.alloc(row, MemoryCategory::activations, place(a, 0, "stage.input"));
+  }
+
+  // Forward holds one layer's tensors and leaves the image embeddings; backward rebuilds all layers, piece by piece.
+  void encoder(const Action& a) {
+    const VisionPlan& v = plan_.vision;
+    const bool forward = a.kind == ActionKind::kVisionForward;
+    const std::int64_t layers = forward ? plan_.scenario.model.vision.layers : 1;
+    const Bytes all = v.microbatches[static_cast<std::size_t>(a.microbatch)].at_once * v.activations;
+    sink_.free(sink_.alloc(all.share(layers), MemoryCategory::activations, place(a, 0, "vision.activations")));
+    MemoryHandle& out = images_[a.microbatch];
+    if (forward)
+      out = sink_.alloc(v.embeddings, MemoryCategory::activations, place(a, 0, "vision.embeddings"));
+    else if (out.bytes.count() > 0)
+      sink_.free(out), out = {};
   }
 
   void forward(const Action& a) {
@@ -240,6 +259,7 @@ class Walk {
       false;  // K3: a layer's weight gradients run right behind its input gradients (k3-facts 2.2)
   std::map<std::pair<int, int>, Flight> flights_;
   std::map<std::pair<int, int>, MemoryHandle> outputs_;
+  std::map<int, MemoryHandle> images_;  // embeddings that this rank made, by micro-batch
   std::function<void()> pending_;
 };
 
@@ -248,7 +268,7 @@ class Walk {
 const char* to_string(MemoryCategory c) {
   static constexpr const char* kNames[kMemoryCategories] = {
       "weights",   "gradients",        "optimizer",           "activations", "activation gradients",
-      "workspace", "weight gradients", "gathered parameters", "exchange"};
+      "workspace", "weight gradients", "gathered parameters", "exchange",    "kept for another rank"};
   return kNames[static_cast<std::size_t>(c)];
 }
 

@@ -1,7 +1,8 @@
 // Walks one pipeline rank's schedule in host issue order and reports every buffer to a MemorySink: states, pipeline
 // buffers, per layer the events of its pass, gathered parameters and unsharded gradients of FSDP, optimizer step.
 //
-//   start     weights, gradient buffers, FP32 master copies; Adam or Muon moments appear in the first optimizer step
+//   start     weights, gradient buffers, FP32 master copies, the pool for another rank's tensors (remote_pool.h); Adam
+//             or Muon moments appear in the first optimizer step
 //   forward   receive buffer, layers, output (freed when sent, as Megatron does); offloaded tensors leave one layer
 //   late backward  received gradient, layers in reverse, tensors from host memory one layer ahead zero 3    a layer's
 //   parameters are gathered one layer ahead and dropped after it; its unsharded gradient waits for the

@@ -80,13 +80,17 @@ Time muon_time(const StepPlan& plan, const Machine& machine, const std::vector<c
   const bool per_head = plan.scenario.optimizer.name == "muon_per_head";
   const double expert_ranks = static_cast<double>(plan.scenario.parallel.ep * plan.scenario.parallel.etp);
   double total = 0;
+  const ModelSpec& model = plan.scenario.model;
   for (const Chunk* c : chunks)
     for (const ChunkPart& p : c->parts) {
-      if (p.kind != ChunkPart::Kind::layer) continue;
-      const auto index = static_cast<std::size_t>(p.layer);
-      const double dense = seconds(machine, muon_matrices(plan.scenario.model, index, per_head, false));
-      const double experts = seconds(machine, muon_matrices(plan.scenario.model, index, per_head, true));
-      total += dense / static_cast<double>(dense_shards) + experts / expert_ranks / static_cast<double>(expert_shards);
+      if (p.kind != ChunkPart::Kind::layer && p.kind != ChunkPart::Kind::mtp) continue;
+      const bool mtp = p.kind == ChunkPart::Kind::mtp;
+      const std::size_t index = mtp ? model.layers.size() - 1 : static_cast<std::size_t>(p.layer);
+      std::vector<MuonMatrix> dense = muon_matrices(model, index, per_head, false);
+      if (mtp) dense.push_back(matrix(1, model.hidden, 2 * model.hidden));
+      const double experts = seconds(machine, muon_matrices(model, index, per_head, true));
+      total += seconds(machine, dense) / static_cast<double>(dense_shards) +
+               experts / expert_ranks / static_cast<double>(expert_shards);
     }
   return Time::from_seconds_ceil(total);
 }

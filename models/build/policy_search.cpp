@@ -12,7 +12,7 @@ using Treatments = std::vector<TensorTreatment>;
 
 // Parts of one layer, without its count.
 struct LayerCost {
-  double added = 0, gpu = 0, host = 0, transient = 0;
+  double added = 0, gpu = 0, host = 0, remote = 0, transient = 0;
 };
 
 constexpr TensorTreatment kOptions[] = {{},
@@ -23,7 +23,7 @@ constexpr TensorTreatment kOptions[] = {{},
                                         {false, true, StoragePlace::remote}};
 
 struct Sums {
-  double added = 0, peak = 0, host = 0;
+  double added = 0, peak = 0, host = 0, remote = 0;
 };
 
 double over(double bytes, Bandwidth rate) {
@@ -33,7 +33,7 @@ double over(double bytes, Bandwidth rate) {
 LayerCost cost_of(const PolicyProblem& p, const PolicyLayer& layer, const Treatments& how) {
   LayerCost c;
   std::array<bool, kModules> again{};
-  double converted = 0, remote = 0, full_size = 0;
+  double converted = 0, full_size = 0;
   for (std::size_t i = 0; i < how.size(); ++i) {
     const SavedTensor& t = layer.tensors[i];
     const double whole = t.bytes.as_double();
@@ -44,13 +44,13 @@ LayerCost cost_of(const PolicyProblem& p, const PolicyLayer& layer, const Treatm
     }
     const double kept = how[i].fp8 ? fp8_tile_bytes(t.bytes).as_double() : whole;
     if (how[i].fp8) converted += whole + kept;
-    (how[i].place == StoragePlace::host ? c.host : how[i].place == StoragePlace::remote ? remote : c.gpu) += kept;
+    (how[i].place == StoragePlace::host ? c.host : how[i].place == StoragePlace::remote ? c.remote : c.gpu) += kept;
   }
   double replay = 0;
   for (std::size_t m = 0; m < again.size(); ++m)
     if (again[m]) replay += layer.replay[m].seconds();
   const double fp8 = over(converted, p.convert_rate);
-  const double copy = over(c.host, p.host_rate) + over(remote, p.network_rate);
+  const double copy = over(c.host, p.host_rate) + over(c.remote, p.network_rate);
   c.added = replay + 2 * fp8 + std::max(0.0, copy - layer.forward.seconds() - fp8) +
             std::max(0.0, copy - layer.backward.seconds() - replay - fp8);
   c.transient = full_size + layer.workspace.as_double();
@@ -69,7 +69,9 @@ class Search {
   }
 
   Sums now() const { return now_; }
-  bool fits(const Sums& s) const { return s.peak <= p_.limit.as_double() && host_fits(s); }
+  bool fits(const Sums& s) const {
+    return s.peak <= p_.limit.as_double() && host_fits(s) && s.remote <= p_.remote_limit.as_double();
+  }
   bool host_fits(const Sums& s) const { return p_.host_limit.count() == 0 || s.host <= p_.host_limit.as_double(); }
   const std::vector<Treatments>& treatments() const { return how_; }
 
@@ -91,6 +93,7 @@ class Search {
       const double alive = p_.layers[l].count * flights(p_, p_.layers[l]);
       gpu += alive * c.gpu;
       s.host += alive * c.host;
+      s.remote += alive * c.remote;
       transient = std::max(transient, c.transient);
     }
     s.peak = gpu + transient;
@@ -99,6 +102,7 @@ class Search {
 
   double freed_per_second(const Sums& s) const {
     if (p_.host_limit.count() > 0 && s.host > p_.host_limit.as_double() && s.host > now_.host) return -1.0;
+    if (s.remote > p_.remote_limit.as_double() && s.remote > now_.remote) return -1.0;
     const double freed = now_.peak - s.peak;
     return freed <= 0 ? -1.0 : freed / (std::max(0.0, s.added - now_.added) + 1e-7);
   }
@@ -165,6 +169,7 @@ PolicyChoice result(const Search& s) {
   c.added_seconds = s.now().added;
   c.peak = Bytes::ceil(s.now().peak);
   c.host = Bytes::ceil(s.now().host);
+  c.remote = Bytes::ceil(s.now().remote);
   c.fits = s.fits(s.now());
   c.host_fits = s.host_fits(s.now());
   return c;

@@ -32,20 +32,21 @@ struct PolicyLayer {
 
 struct PolicyProblem {
   std::vector<PolicyLayer> layers;
-  double in_flight = 1;  // micro-batches (averaged over the stage's chunks) alive at the peak
-  Bytes limit{0};        // for activations on the GPU
-  Bytes host_limit{0};   // for one rank's share of the node; 0: unlimited
+  double in_flight = 1;   // micro-batches (averaged over the stage's chunks) alive at the peak
+  Bytes limit{0};         // for activations on the GPU
+  Bytes host_limit{0};    // for one rank's share of the node; 0: unlimited
+  Bytes remote_limit{0};  // what the partner has room for (with `remote`)
   Bandwidth host_rate{0}, network_rate{0};
   Bandwidth convert_rate{0};                          // FP8 kernels: bytes read plus written per second
   bool fp8 = true, offload = true, recompute = true;  // what may be used
-  bool remote = false;                                // another rank has room (remote_offload allowed)
+  bool remote = false;                                // another rank keeps tensors (remote_offload allowed)
 };
 
 struct PolicyChoice {
   bool full = false;                                  // full recompute: only layer inputs are kept
   std::vector<std::vector<TensorTreatment>> tensors;  // by layer and tensor
   double added_seconds = 0;                           // per micro-batch
-  Bytes peak{0}, host{0};
+  Bytes peak{0}, host{0}, remote{0};
   bool fits = false, host_fits = false;
   std::string from;  // the preset where the search started
 };

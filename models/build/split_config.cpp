@@ -41,6 +41,9 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   c.fp8_dispatch = s.moe.dispatch_precision == "fp8";
   c.router_dtype = s.moe.router_precision == "bf16" ? Dtype::bf16 : Dtype::fp32;
   c.cp_method = s.parallel.cp_method;
+  c.kda_exchange = s.parallel.kda_exchange;
+  c.mla_exchange = s.parallel.mla_exchange;
+  c.qat = s.precision.qat != "none";
   c.kda_segments = s.parallel.kda_segments;
   const bool recurrent = std::any_of(s.model.layers.begin(), s.model.layers.end(),
                                      [](const LayerSpec& l) { return l.attention.kind == AttentionKind::kda; });

@@ -39,18 +39,27 @@ class CountingSink final : public MemorySink {
   }
 
   void store(const LayerEvents& layer, LayerSlot&, bool out, const MemoryPlace&) override {
-    const std::int64_t bytes = layer.stored_bytes.count();
+    const std::int64_t bytes = layer.stored_bytes.count(), remote = layer.remote_bytes.count();
     add(MemoryCategory::activations, Bytes(out ? -bytes : bytes));
-    host_ += out ? bytes : -bytes;
+    host_ += out ? bytes - remote : remote - bytes;
+    remote_ += out ? remote : -remote;
     out_.host_activations = std::max(out_.host_activations, Bytes(host_));
+    out_.remote_activations = std::max(out_.remote_activations, Bytes(remote_));
     offer(Bytes(0));
   }
 
   void action_done(const Action& action) override {
     if (fresh_peak_) out_.peak_action = to_string(action);
     fresh_peak_ = false;
-    steps.push_back({activations(), std::max(largest_, activations())});
-    largest_ = Bytes(0);
+    MemoryStep step;
+    step.after = activations();
+    step.during = std::max(largest_, activations());
+    step.peak = std::max(largest_total_, Bytes(total_));
+    for (std::size_t c = 0; c < live_.size(); ++c) step.live[c] = Bytes(live_[c]);
+    step.host = Bytes(host_);
+    step.remote = Bytes(remote_);
+    steps.push_back(step);
+    largest_ = largest_total_ = Bytes(0);
   }
 
   // A peak after the last action is the optimizer's.
@@ -73,6 +82,7 @@ class CountingSink final : public MemorySink {
 
   void offer(Bytes transient) {
     largest_ = std::max(largest_, activations() + transient);
+    largest_total_ = std::max(largest_total_, Bytes(total_) + transient);
     if (Bytes(total_) + transient <= out_.allocated) return;
     out_.allocated = Bytes(total_) + transient;
     out_.activations = activations();
@@ -84,9 +94,9 @@ class CountingSink final : public MemorySink {
 
   RankMemory& out_;
   std::array<std::int64_t, kMemoryCategories> live_{};
-  std::int64_t total_ = 0, host_ = 0;
+  std::int64_t total_ = 0, host_ = 0, remote_ = 0;
   std::size_t events_ = 0;
-  Bytes largest_;
+  Bytes largest_, largest_total_;
   bool fresh_peak_ = false;
 };
 
@@ -114,6 +124,7 @@ Counted count(const StepPlan& plan, const Machine& machine, int rank) {
   c.memory.states.weights = sink.amount_of(MemoryCategory::weights);
   c.memory.states.gradients = sink.amount_of(MemoryCategory::gradients);
   c.memory.states.optimizer = sink.amount_of(MemoryCategory::optimizer);
+  c.memory.partner_pool = sink.amount_of(MemoryCategory::remote_pool);
   c.events = sink.events();
   return c;
 }
@@ -209,11 +220,19 @@ MemoryReport rank_memory_report(const StepPlan& plan, const Machine& machine, in
   return memory_report(plan, machine, rank, report);
 }
 
-std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank) {
+std::vector<MemoryStep> memory_steps(const StepPlan& plan, int rank, const SoftwareProfile& software) {
   RankMemory m;
   CountingSink sink(m);
-  walk_memory(plan, SoftwareProfile{}, rank, {}, sink);
+  walk_memory(plan, software, rank, {}, sink);
   return std::move(sink.steps);
+}
+
+RankMemory counted_memory(const StepPlan& plan, const Machine& machine, int rank) {
+  RankMemory m = count(plan, machine, rank).memory;
+  m.outside = outside_allocator(plan, machine);
+  m.allocated += machine.software.workspace_memory;
+  m.reserved = Bytes::ceil(m.allocated.as_double() * (1.0 + machine.software.fragmentation));
+  return m;
 }
 
 std::vector<RankMemory> memory_per_rank(const StepPlan& plan, const Machine& machine, const MemoryOptions& options) {

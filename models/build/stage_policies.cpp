@@ -8,6 +8,7 @@
 #include "models/build/attnres_flow.h"
 #include "models/build/memory_log_states.h"
 #include "models/build/overlap_report.h"
+#include "models/build/remote_pool.h"
 #include "models/build/stage_memory.h"
 
 namespace k3sim {
@@ -18,7 +19,34 @@ const Chunk& chunk_of(const StepPlan& plan, int stage) {
   return plan.chunks[static_cast<std::size_t>(plan.schedule.model_stage(stage))];
 }
 
-// Forwards of every stage of the rank that wait for their backward when most wait in all.
+PolicyLayer policy_layer(const LayerProgram& program, const TimedLayer& timed, std::string kind) {
+  PolicyLayer out;
+  out.kind = std::move(kind);
+  out.tensors = program.saved;
+  out.forward = timed.forward.summary.elapsed;
+  out.backward = timed.backward.summary.elapsed;
+  out.workspace = timed.workspace;
+  for (const TimedItem& item : timed.forward.items) out.replay[static_cast<std::size_t>(item.module)] += item.time;
+  return out;
+}
+
+Bytes less(Bytes a, Bytes b) {
+  return a > b ? a - b : Bytes(0);
+}
+
+LayerProgram program_of(const StepPlan& plan, const ChunkPart& part) {
+  const ModelSpec& model = plan.scenario.model;
+  if (part.kind == ChunkPart::Kind::mtp) return mtp_program(model, plan.split);
+  return layer_program(model, static_cast<std::size_t>(part.layer), plan.split);
+}
+
+std::string kind_of(const StepPlan& plan, const ChunkPart& part) {
+  if (part.kind == ChunkPart::Kind::mtp) return "mtp";
+  return layer_kind_name(plan.scenario.model.layers[static_cast<std::size_t>(part.layer)]);
+}
+
+}  // namespace
+
 std::map<int, int> in_flight(const StepPlan& plan, int rank) {
   std::map<int, int> alive, at_peak;
   int all = 0, most = 0;
@@ -33,34 +61,15 @@ std::map<int, int> in_flight(const StepPlan& plan, int rank) {
   return at_peak;
 }
 
-PolicyLayer policy_layer(const LayerProgram& program, const TimedLayer& timed, std::string kind) {
-  PolicyLayer out;
-  out.kind = std::move(kind);
-  out.tensors = program.saved;
-  out.forward = timed.forward.summary.elapsed;
-  out.backward = timed.backward.summary.elapsed;
-  out.workspace = timed.workspace;
-  for (const TimedItem& item : timed.forward.items) out.replay[static_cast<std::size_t>(item.module)] += item.time;
-  return out;
-}
-
-// Layers of a rank by the timed layer they share, in model order of the first of each.
-struct RankLayer {
-  int layer = -1;  // decoder layer that stands for all
-  int count = 0;
-  double alive = 0;  // micro-batches, summed over the layers
-  const TimedLayer* timed = nullptr;
-};
-
 std::vector<RankLayer> rank_layers(const std::vector<Chunk>& chunks, const StepPlan& plan, int rank) {
   std::vector<RankLayer> out;
   std::map<int, int> alive = in_flight(plan, rank);
   for (int stage : plan.schedule.stages_of_rank(rank))
     for (const ChunkPart& p : chunks[static_cast<std::size_t>(plan.schedule.model_stage(stage))].parts) {
-      if (p.kind != ChunkPart::Kind::layer) continue;
-      const auto it = std::find_if(out.begin(), out.end(), [&](const RankLayer& r) { return r.timed == p.timed; });
+      if (!has_policy(p)) continue;
+      const auto it = std::find_if(out.begin(), out.end(), [&](const RankLayer& r) { return r.part.timed == p.timed; });
       if (it == out.end()) {
-        out.push_back({p.layer, 1, static_cast<double>(alive[stage]), p.timed});
+        out.push_back({p, 1, static_cast<double>(alive[stage])});
         continue;
       }
       ++it->count;
@@ -68,145 +77,6 @@ std::vector<RankLayer> rank_layers(const std::vector<Chunk>& chunks, const StepP
     }
   return out;
 }
-
-// Host memory of the node for each of its GPUs; 0: not stated.
-Bytes host_share(const StepPlan& plan, const Machine& machine) {
-  return Bytes(machine.host.memory.count() / std::max(1, plan.scenario.cluster.gpus_per_node));
-}
-
-Bytes less(Bytes a, Bytes b) {
-  return a > b ? a - b : Bytes(0);
-}
-
-RecomputePolicy policy_of(const PolicyChoice& choice, std::size_t layer, const PolicyLayer& l) {
-  RecomputePolicy policy;
-  policy.full = choice.full;
-  if (choice.full) return policy;
-  for (std::size_t i = 0; i < l.tensors.size(); ++i)
-    if (choice.tensors[layer][i] != TensorTreatment{})
-      policy.rules.push_back({l.tensors[i].name, choice.tensors[layer][i]});
-  return policy;
-}
-
-class Chooser {
- public:
-  Chooser(StepPlan& plan, const Machine& machine)
-      : plan_(plan),
-        machine_(machine),
-        base_(plan.chunks),
-        comm_(*plan.comm),
-        presets_(activation_presets(plan.scenario.model)) {
-    comm_.set_moe(plan.layers->moe());
-    plan_.own_layers = std::make_shared<std::deque<TimedLayer>>();
-    plan_.choices.resize(static_cast<std::size_t>(plan.schedule.ranks));
-    closest_.resize(plan_.choices.size());
-  }
-
-  void run() {
-    for (int rank = 0; rank < plan_.schedule.ranks; ++rank) problems_.push_back(policy_problem(plan_, machine_, rank));
-    for (int rank = 0; rank < plan_.schedule.ranks; ++rank) choose(rank);
-    for (int round = 0; round < 8 && tighten(); ++round) {
-    }
-    tighten();
-    // Sums and walk may never agree (GPU and host both full): then the choice that came closest.
-    for (int rank = 0; rank < plan_.schedule.ranks; ++rank)
-      apply(rank, closest_[static_cast<std::size_t>(rank)].choice);
-  }
-
- private:
-  void choose(int rank) { apply(rank, search(problems_[static_cast<std::size_t>(rank)])); }
-
-  void apply(int rank, const PolicyChoice& choice) {
-    const PolicyProblem& problem = problems_[static_cast<std::size_t>(rank)];
-    plan_.choices[static_cast<std::size_t>(rank)] = choice;
-    const std::vector<RankLayer> layers = rank_layers(base_, plan_, rank);
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      const TimedLayer* timed = make_layer(layers[l], policy_of(choice, l, problem.layers[l]));
-      for (int stage : plan_.schedule.stages_of_rank(rank)) {
-        const auto c = static_cast<std::size_t>(plan_.schedule.model_stage(stage));
-        for (std::size_t i = 0; i < base_[c].parts.size(); ++i)
-          if (base_[c].parts[i].timed == layers[l].timed) plan_.chunks[c].parts[i].timed = timed;
-        for (std::size_t i = 0; i < base_[c].split.size(); ++i)
-          if (base_[c].split[i].timed == layers[l].timed) plan_.chunks[c].split[i].timed = timed;
-      }
-    }
-  }
-
-  // Neighbouring ranks often hold the same layers under the same limit.
-  PolicyChoice search(const PolicyProblem& problem) {
-    std::string key = std::to_string(problem.limit.count()) + "/" + std::to_string(problem.host_limit.count()) + "/" +
-                      std::to_string(problem.in_flight);
-    for (const PolicyLayer& l : problem.layers)
-      key += "/" + l.kind + std::to_string(l.count) + "x" + std::to_string(l.in_flight) + ":" +
-             std::to_string(l.forward.picoseconds());
-    const auto [it, fresh] = searched_.try_emplace(key);
-    if (fresh) it->second = search_policies(problem, presets_);
-    return it->second;
-  }
-
-  const TimedLayer* make_layer(const RankLayer& l, const RecomputePolicy& policy) {
-    if (!policy.any()) return l.timed;
-    std::string key = std::to_string(l.layer) + (policy.full ? "full" : "");
-    for (const StorageRule& r : policy.rules) key += "|" + r.match + to_string(r.treatment);
-    const auto [it, fresh] = made_.try_emplace(key, nullptr);
-    if (fresh) {
-      plan_.own_layers->push_back(
-          time_layer(layer_program(plan_.scenario.model, static_cast<std::size_t>(l.layer), plan_.split), policy,
-                     plan_.layers->options(), machine_, comm_));
-      plan_.own_layers->back().moe = l.timed->moe;
-      it->second = &plan_.own_layers->back();
-    }
-    return it->second;
-  }
-
-  // Ranks that the walk finds short although their sums fitted search again under a tighter limit.
-  bool tighten() {
-    MemoryOptions counted;
-    counted.emulated_ranks = 0;
-    bool changed = false;
-    for (const RankMemory& m : memory_per_rank(plan_, machine_, counted)) {
-      PolicyProblem& problem = problems_[static_cast<std::size_t>(m.rank)];
-      const Bytes share = host_share(plan_, machine_);
-      const Bytes on_host = m.host_activations + m.states.host_optimizer + m.states.host_gradients;
-      const Bytes host_short = share > Bytes(0) ? less(on_host, share) : Bytes(0);
-      Closest& closest = closest_[static_cast<std::size_t>(m.rank)];
-      const Bytes missing = m.short_by + host_short;
-      if (!closest.seen || missing < closest.missing)
-        closest = {true, missing, plan_.choices[static_cast<std::size_t>(m.rank)]};
-      if (host_short > Bytes(0)) problem.host_limit = std::max(Bytes(1), tightened(problem.host_limit, host_short));
-      if (m.short_by > Bytes(0)) problem.limit = tightened(problem.limit, m.short_by);
-      if (closest.missing == Bytes(0)) continue;
-      if (host_short == Bytes(0) && (m.short_by == Bytes(0) || problem.limit == Bytes(0))) continue;
-      choose(m.rank);
-      changed = true;
-    }
-    return changed;
-  }
-
-  // As if the walk's excess over the sums were proportional.
-  static Bytes tightened(Bytes limit, Bytes missing) {
-    const double l = limit.as_double();
-    return Bytes(static_cast<std::int64_t>(0.98 * l * l / (l + missing.as_double() + 1)));
-  }
-
-  struct Closest {
-    bool seen = false;
-    Bytes missing;  // on the GPU and the host together, by the walk
-    PolicyChoice choice;
-  };
-
-  StepPlan& plan_;
-  const Machine& machine_;
-  const std::vector<Chunk> base_;
-  CommCoster comm_;
-  std::vector<NamedPreset> presets_;
-  std::vector<PolicyProblem> problems_;
-  std::map<std::string, const TimedLayer*> made_;
-  std::map<std::string, PolicyChoice> searched_;
-  std::vector<Closest> closest_;
-};
-
-}  // namespace
 
 std::vector<NamedPreset> activation_presets(const ModelSpec& model) {
   std::vector<NamedPreset> out;
@@ -224,12 +94,14 @@ std::vector<NamedPreset> activation_presets(const ModelSpec& model) {
   return out;
 }
 
+Bytes host_share(const StepPlan& plan, const Machine& machine) {
+  return Bytes(machine.host.memory.count() / std::max(1, plan.scenario.cluster.gpus_per_node));
+}
+
 PolicyProblem policy_problem(const StepPlan& plan, const Machine& machine, int rank) {
   PolicyProblem p;
   for (const RankLayer& l : rank_layers(plan.chunks, plan, rank)) {
-    const auto index = static_cast<std::size_t>(l.layer);
-    p.layers.push_back(policy_layer(layer_program(plan.scenario.model, index, plan.split), *l.timed,
-                                    layer_kind_name(plan.scenario.model.layers[index])));
+    p.layers.push_back(policy_layer(program_of(plan, l.part), *l.part.timed, kind_of(plan, l.part)));
     p.layers.back().count = l.count;
     p.layers.back().in_flight = l.alive / l.count;
   }
@@ -242,7 +114,7 @@ PolicyProblem policy_problem(const StepPlan& plan, const Machine& machine, int r
   for (int stage : plan.schedule.stages_of_rank(rank)) {
     rows += boundaries.held_rows[static_cast<std::size_t>(stage)];
     for (const ChunkPart& part : chunk_of(plan, stage).parts)
-      if (part.kind != ChunkPart::Kind::layer) others += part.timed->saved;
+      if (!has_policy(part)) others += part.timed->saved;
   }
   const Bytes capacity = plan.scenario.cluster.memory_override.value_or(machine.gpu.usable_memory);
   const double inside =
@@ -254,10 +126,12 @@ PolicyProblem policy_problem(const StepPlan& plan, const Machine& machine, int r
   if (share > Bytes(0)) {
     p.host_limit = std::max(Bytes(1), less(share, states.host_optimizer + states.host_gradients));
   }
+  p.remote = remote_partner(plan.schedule, rank) >= 0 && machine.comm.scale_out.nic_payload.value() > 0;
   for (const std::string& word : plan.scenario.activation.forbid) {
     if (word == "fp8") p.fp8 = false;
     if (word == "offload") p.offload = false;
     if (word == "recompute") p.recompute = false;
+    if (word == "remote_offload") p.remote = false;
   }
   p.host_rate = machine.gpu.host_link;
   p.network_rate = machine.comm.scale_out.nic_payload;
@@ -266,10 +140,6 @@ PolicyProblem policy_problem(const StepPlan& plan, const Machine& machine, int r
       machine.cost->time(memory_kernel("fp8_store", Pass::forward, MemoryClass::quantize, sample)).time.seconds();
   p.convert_rate = Bandwidth(seconds > 0 ? sample.as_double() / seconds : 0.0);
   return p;
-}
-
-void choose_stage_policies(StepPlan& plan, const Machine& machine) {
-  Chooser(plan, machine).run();
 }
 
 }  // namespace k3sim

@@ -79,9 +79,9 @@ RankBreakdown mean_of(const std::vector<RankBreakdown>& ranks) {
     m.*field = Time::from_seconds_ceil(sum / n);
   };
   for (Time RankBreakdown::*f :
-       {&RankBreakdown::compute, &RankBreakdown::recompute, &RankBreakdown::optimizer, &RankBreakdown::tp,
-        &RankBreakdown::cp, &RankBreakdown::ep, &RankBreakdown::pp, &RankBreakdown::dp, &RankBreakdown::offload,
-        &RankBreakdown::bubble, &RankBreakdown::host, &RankBreakdown::wait})
+       {&RankBreakdown::compute, &RankBreakdown::recompute, &RankBreakdown::vision, &RankBreakdown::optimizer,
+        &RankBreakdown::tp, &RankBreakdown::cp, &RankBreakdown::ep, &RankBreakdown::pp, &RankBreakdown::dp,
+        &RankBreakdown::offload, &RankBreakdown::bubble, &RankBreakdown::host, &RankBreakdown::wait})
     mean(f);
   for (Time BubbleCauses::*f :
        {&BubbleCauses::warm_up, &BubbleCauses::cool_down, &BubbleCauses::imbalance, &BubbleCauses::dependency}) {
@@ -125,9 +125,7 @@ void summarize_memory(StepSummary& s, const std::vector<RankMemory>& memory, Byt
     s.peak_allocated = std::max(s.peak_allocated, m.allocated);
     s.short_by = std::max(s.short_by, m.short_by);
   }
-  for (const RankMemory& m : memory)
-    s.host_peak =
-        std::max(s.host_peak, (m.host_activations + m.states.host_optimizer + m.states.host_gradients) * gpus_per_node);
+  for (const RankMemory& m : memory) s.host_peak = std::max(s.host_peak, m.host() * gpus_per_node);
   s.host_capacity = host;
   if (host > Bytes(0) && s.host_peak > host) s.host_short_by = s.host_peak - host;
   s.fits = s.short_by == Bytes(0) && s.host_short_by == Bytes(0);
@@ -215,7 +213,10 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
   summarize_memory(s, out.memory, scenario.cluster.memory_override.value_or(machine.gpu.usable_memory),
                    machine.host.memory, scenario.cluster.gpus_per_node);
   summarize_rates(s, plan, machine, audit);
+  out.overlap = overlap_report(plan, machine);
   if (options.keep_graph) {
+    for (int rank = 0; rank < plan.schedule.ranks; ++rank)
+      out.memory_over_time.push_back(memory_steps(plan, rank, machine.software));
     out.plan = std::move(plan);
     out.graph = std::move(graph);
     out.times = std::move(times);

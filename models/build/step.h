@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/build/breakdown.h"
+#include "models/build/overlap_report.h"
 #include "models/build/stage_memory.h"
 #include "models/build/step_graph.h"
 #include "models/build/step_network.h"
@@ -46,6 +47,8 @@ struct StepPrediction {
   StepSummary summary;
   std::vector<RankBreakdown> ranks;
   std::vector<RankMemory> memory;
+  std::vector<std::vector<MemoryStep>> memory_over_time;  // by rank and action of its schedule; with keep_graph
+  std::vector<LayerOverlap> overlap;                      // whether offload hides, by layer kind
   std::optional<StepPlan> plan;
   std::optional<StepGraph> graph;
   std::optional<TaskTimes> times;

@@ -12,6 +12,7 @@
 #include "models/build/parameter_traffic.h"
 #include "models/build/replicas.h"
 #include "models/build/step_emitter.h"
+#include "models/build/vision_tasks.h"
 #include "sim/base/check.h"
 
 namespace k3sim {
@@ -19,8 +20,9 @@ namespace k3sim {
 namespace {
 
 constexpr std::array<const char*, kStepTasks> kStepTaskNames{
-    "forward",      "backward",    "weight_grad", "recompute", "tp_comm", "cp_comm",    "ep_comm", "transfer",
-    "param_gather", "grad_reduce", "optimizer",   "host",      "barrier", "rendezvous", "offload", "onload"};
+    "forward", "backward",   "weight_grad",  "recompute",   "tp_comm",   "cp_comm",
+    "ep_comm", "transfer",   "param_gather", "grad_reduce", "optimizer", "host",
+    "barrier", "rendezvous", "offload",      "onload",      "vision"};
 
 // First and last tasks of every (direction, stage, micro-batch, replica).
 struct Endpoints {
@@ -43,7 +45,8 @@ class StepBuilder {
         boundaries_(stage_boundaries(plan)),
         emitter_(builder_, machine, graph_, options.detail),
         parameters_(plan, machine, emitter_),
-        copies_(plan, machine, emitter_) {
+        copies_(plan, machine, emitter_),
+        vision_(plan, machine, emitter_) {
     graph_.detail = options.detail;
     graph_.flows = options.flows;
     CS_CHECK(!options.flows || options.detail == StepGraphOptions::Detail::kernel, "flows need one task per kernel");
@@ -70,6 +73,7 @@ class StepBuilder {
       for (std::size_t q = 0; q < graph_.replicas.size(); ++q) emit_rank(rank, static_cast<int>(q));
     }
     connect_stages();
+    vision_.connect();
     connect_collectives();
     emit_end();
     graph_.built = std::move(builder_).build();
@@ -120,6 +124,7 @@ class StepBuilder {
     const bool end = forward ? s.is_last(a.stage) : s.is_first(a.stage);
     ends_.out[key] = out;
     last_compute_ = walk.tail;
+    if (a.stage == 0) vision_.first_stage_ran(a, q, forward ? walk.first : out);
     if (end) return;
     const int rank = s.rank_of_stage[static_cast<std::size_t>(a.stage)];
     if (s.rank_of_stage[static_cast<std::size_t>(next)] == rank) return;
@@ -139,6 +144,10 @@ class StepBuilder {
 
   void emit_action(const Action& a, std::size_t index, int rank, int q) {
     const auto begin = static_cast<std::uint32_t>(builder_.task_count());
+    if (vision_.emit(a, q)) {
+      graph_.spans.push_back({rank, q, a, begin, static_cast<std::uint32_t>(builder_.task_count())});
+      return;
+    }
     std::vector<Action> parts;
     for_each_part(a, [&](const Action& part) {
       if (is_plain_compute(part.kind)) parts.push_back(part);
@@ -165,10 +174,12 @@ class StepBuilder {
     graph_.compute_stream.back().push_back(emitter_.stream(StreamRole::compute));
     parameters_.open_rank(rank);
     copies_.open_rank(rank);
+    vision_.open_rank(rank);
     last_compute_ = kNoTask;
     const std::vector<Action>& actions = plan_.schedule.actions[static_cast<std::size_t>(rank)];
     for (std::size_t i = 0; i < actions.size(); ++i) emit_action(actions[i], i, rank, q);
     rank_done_.push_back(parameters_.close_rank(last_compute_));
+    vision_.close_rank(rank_done_.back());
     rank_streams_.push_back(emitter_.mark_rank());
   }
 
@@ -283,6 +294,7 @@ class StepBuilder {
   RankEmitter emitter_;
   ParameterTraffic parameters_;
   ActivationCopies copies_;
+  VisionTasks vision_;
   TaskId last_compute_ = kNoTask;
   Endpoints ends_;
   std::vector<std::vector<TaskId>> rank_done_;

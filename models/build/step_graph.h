@@ -32,9 +32,10 @@ enum class StepTask : TaskKind {
   barrier,
   rendezvous,
   offload,
-  onload
+  onload,
+  vision
 };
-constexpr int kStepTasks = 16;
+constexpr int kStepTasks = 17;
 const char* to_string(StepTask t);
 
 enum class StreamRole : std::uint8_t {

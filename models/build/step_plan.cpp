@@ -8,8 +8,11 @@
 
 #include "models/build/pair_actions.h"
 #include "models/build/partition.h"
+#include "models/build/remote_pool.h"
 #include "models/build/schedule_costs.h"
 #include "models/build/stage_policies.h"
+#include "models/build/vision_load.h"
+#include "models/build/vision_schedule.h"
 #include "models/schedule/schedule_file.h"
 #include "sim/base/check.h"
 #include "sim/base/error.h"
@@ -42,6 +45,7 @@ class Planner {
   Planner(const Scenario& scenario, const Machine& machine, const StepReuse& reuse) : machine_(machine) {
     plan_.scenario = scenario;
     resolve_degrees(plan_);
+    asked_ = plan_.scenario;
     plan_.placement = std::make_unique<Placement>(plan_.scenario.parallel, plan_.scenario.cluster.gpus_per_node);
     plan_.comm = std::make_unique<CommCoster>(machine_, plan_.scenario, *plan_.placement);
     plan_.layers = reuse.layers ? reuse.layers
@@ -55,7 +59,7 @@ class Planner {
       plan_.schedule = *reuse.schedule;
     else
       plan_.schedule = make_plan_schedule(plan_.scenario, plan_.microbatches);
-    if (!reuse.chunks && plan_.scenario.parallel.partition == "balanced")
+    if (!reuse.chunks && plan_.scenario.parallel.partition != "even" && plan_.scenario.parallel.stage_layers.empty())
       plan_.scenario.parallel.stage_layers = balanced_stage_layers(plan_, machine_);
     plan_.chunks =
         reuse.chunks ? *reuse.chunks : cut_chunks(plan_.scenario, *plan_.layers, plan_.schedule.stages_per_chain());
@@ -63,7 +67,15 @@ class Planner {
     // Its order depends on how long the stages take, and these on the cut that the schedule's placement gives.
     if (!reuse.schedule && plan_.scenario.schedule.name == "automatic" && plan_.scenario.schedule.file.empty())
       plan_.schedule = make_plan_schedule(plan_.scenario, plan_.microbatches, schedule_costs(plan_).stages);
-    if (plan_.scenario.activation.policy == "auto") choose_stage_policies(plan_, machine_);
+    if (plan_.scenario.vision.placement != "none") {
+      plan_.vision = make_vision_plan(plan_, machine_);
+      plan_.schedule =
+          place_vision(plan_.schedule, plan_.scenario.vision.placement, plan_.vision.microbatches, stage_costs(plan_));
+    }
+    if (plan_.scenario.activation.policy == "auto")
+      choose_stage_policies(plan_, machine_, asked_);
+    else
+      keep_on_receivers(plan_, machine_);
     return std::move(plan_);
   }
 
@@ -75,6 +87,7 @@ class Planner {
 
   const Machine& machine_;
   StepPlan plan_;
+  Scenario asked_;  // before the partition
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "models/build/chunks.h"
 #include "models/build/policy_search.h"
+#include "models/build/vision_plan.h"
 #include "models/config/scenario.h"
 #include "models/schedule/registry.h"
 #include "models/transformer/layers.h"
@@ -26,7 +27,8 @@ struct StepPlan {
   std::vector<Chunk> chunks;                           // in model order
   std::shared_ptr<std::deque<TimedLayer>> own_layers;  // policy auto: layers of single ranks
   std::vector<PolicyChoice> choices;                   // policy auto: by pipeline rank
-  Schedule schedule;
+  Schedule schedule;                                   // with the vision encoder's actions, if any
+  VisionPlan vision;
 };
 
 // Gradients of one model chunk at a time fill one of two chunk-sized buffers and are reduced into their shards when the

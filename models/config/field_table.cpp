@@ -78,12 +78,22 @@ Fields parallel_fields() {
        "rank waits for them (interlaced)"},
       words("parallel.cp_method", K3SIM_AT(parallel.cp_method), "context-parallel attention",
             {"auto", "ring", "all_gather", "all_to_all", "kcp", "kcp_scan"}),
+      words("parallel.kda_exchange", K3SIM_AT(parallel.kda_exchange),
+            "what context-parallel KDA layers exchange: every rank's state, a prefix scan of them, or heads for rows; "
+            "auto: by cp_method",
+            {"auto", "all_gather", "prefix_scan", "all_to_all"}),
+      words("parallel.mla_exchange", K3SIM_AT(parallel.mla_exchange),
+            "what context-parallel MLA layers exchange: latents, expanded keys and values, a ring of those, or heads "
+            "for rows; auto: by cp_method",
+            {"auto", "latent", "expanded", "ring", "all_to_all"}),
       words("parallel.cp_slices", K3SIM_AT(parallel.cp_slices),
             "slices of a sequence on the context-parallel ranks; auto: contiguous with KDA, else zigzag",
             {"auto", "contiguous", "zigzag"}),
-      words("parallel.partition", K3SIM_AT(parallel.partition),
-            "layers per chunk without stage_layers: equal when they divide, or balanced on time, memory and boundaries",
-            {"even", "balanced"}),
+      words(
+          "parallel.partition", K3SIM_AT(parallel.partition),
+          "layers per chunk without stage_layers: equal when they divide; balanced on time, memory and boundaries; or "
+          "whole blocks of attention residuals",
+          {"even", "balanced", "blocks"}),
       {"parallel.kda_segments", K3SIM_AT(parallel.kda_segments),
        "pieces of the KDA core's serial chains inside one GPU; auto: as many as pay", 1, 4096, "", "auto"},
   };
@@ -204,6 +214,9 @@ Fields overlap_and_precision_fields() {
       {"overlap.p2p", K3SIM_AT(overlap.p2p), "pipeline sends beside compute"},
       words("precision.compute", K3SIM_AT(precision.compute), "number format of the matrix multiplications",
             {"bf16", "fp16", "fp8", "fp8_block", "mxfp8", "nvfp4"}),
+      words("precision.qat", K3SIM_AT(precision.qat),
+            "quantisation-aware training of the routed experts: MXFP4 weights and MXFP8 inputs",
+            {"none", "mxfp4_mxfp8"}),
       {"precision.fp8_parameters", K3SIM_AT(precision.fp8_parameters), "parameters are gathered in FP8"},
   };
 }
@@ -224,6 +237,24 @@ Fields network_fields() {
             {"flows", "closed_form"}),
       {"network.faults", K3SIM_AT(network.faults),
        "slower or missing links, as \"n3.nic5>leaf5=0.5\" (names as in `k3sim topology show --links`)"},
+  };
+}
+
+Fields vision_fields() {
+  return {
+      words("vision.placement", K3SIM_AT(vision.placement),
+            "where the vision encoder runs: nowhere (text only), on the first stage, for the whole batch before and "
+            "after the language model, or in pipeline bubbles",
+            {"none", "stage0", "decoupled", "bubbles"}),
+      {"vision.images_per_sequence", K3SIM_AT(vision.images_per_sequence), "mean number of images in a sequence", 0,
+       500},
+      {"vision.image_patches", K3SIM_AT(vision.image_patches), "median patches of an image", 64, 1e6, "patches"},
+      {"vision.size_sigma", K3SIM_AT(vision.size_sigma), "spread of the image sizes (sigma of the logarithm)", 0, 5},
+      {"vision.largest_image", K3SIM_AT(vision.largest_image), "patches of the largest image", 64, 1e7, "patches"},
+      {"vision.piece", K3SIM_AT(vision.piece), "patches that go through the encoder at once", 64, 1e7, "patches"},
+      {"vision.group", K3SIM_AT(vision.group),
+       "ranks that pool their images; large ones are split over sub-groups of them", 1, 1024},
+      {"vision.seed", K3SIM_AT(vision.seed), "random seed of image numbers and sizes"},
   };
 }
 
@@ -278,7 +309,7 @@ const std::vector<Field>& scenario_fields() {
     Fields all;
     for (Fields (*section)() :
          {top_fields, cluster_fields, parallel_fields, batch_fields, schedule_fields, moe_fields, activation_fields,
-          memory_fields, optimizer_fields, overlap_and_precision_fields, attnres_fields, network_fields}) {
+          memory_fields, optimizer_fields, overlap_and_precision_fields, attnres_fields, network_fields, vision_fields}) {
       Fields fields = section();
       std::move(fields.begin(), fields.end(), std::back_inserter(all));
     }

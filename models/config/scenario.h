@@ -36,9 +36,11 @@ struct ParallelConfig {
   bool vocabulary_stages = false;  // embedding and output layer are split over the pipeline stages
   bool vocabulary_overlap = true;  // with them: their collectives run beside compute (extra_warmup pays the barriers)
   std::string cp_method = "auto";  // auto | ring | all_gather | all_to_all | kcp | kcp_scan
-  std::string cp_slices = "auto";  // auto | contiguous | zigzag; auto: contiguous when the model has KDA
-  std::string partition = "even";  // even | balanced: how layers are cut into chunks without stage_layers
-  int kda_segments = 1;            // pieces of the KDA core's serial chains inside one GPU; 0 = as many as pay
+  std::string kda_exchange = "auto";  // auto (by cp_method) | all_gather | prefix_scan | all_to_all
+  std::string mla_exchange = "auto";  // auto (by cp_method) | latent | expanded | ring | all_to_all
+  std::string cp_slices = "auto";     // auto | contiguous | zigzag; auto: contiguous when the model has KDA
+  std::string partition = "even";     // even | balanced | blocks: how layers are cut into chunks without stage_layers
+  int kda_segments = 1;               // pieces of the KDA core's serial chains inside one GPU; 0 = as many as pay
 };
 
 struct BatchConfig {
@@ -110,6 +112,18 @@ struct AttnresConfig {
   std::string mixes = "checkpointed";  // checkpointed | saved: whether backward mixes again
 };
 
+// Images in the sequences and where the model's vision encoder runs (models/build/vision_schedule.h).
+struct VisionConfig {
+  std::string placement = "none";      // none | stage0 | decoupled | bubbles
+  double images_per_sequence = 4;      // mean of a Poisson law
+  std::int64_t image_patches = 1024;   // median of a log-normal law ...
+  double size_sigma = 0.7;             // ... spread of its logarithm ...
+  std::int64_t largest_image = 16384;  // ... and the most patches
+  std::int64_t piece = 4096;           // patches that go through the encoder at once
+  int group = 1;                       // ranks that pool their images; large images are split over sub-groups of them
+  std::uint64_t seed = 1;
+};
+
 struct OverlapConfig {
   bool grad_reduce = true;
   bool param_gather = true;
@@ -119,6 +133,7 @@ struct OverlapConfig {
 
 struct PrecisionConfig {
   std::string compute = "bf16";  // bf16 | fp16 | fp8 | fp8_block | mxfp8 | nvfp4
+  std::string qat = "none";      // none | mxfp4_mxfp8: routed experts trained through quantised weights and inputs
   bool fp8_parameters = false;
 };
 
@@ -149,6 +164,7 @@ struct Scenario {
   MemoryConfig memory;
   AttnresConfig attnres;
   NetworkConfig network;
+  VisionConfig vision;
   std::string software = "default";  // hardware_profiles/software/NAME.yaml
   bool mtp = true;                   // train the model's MTP layers when it has any
 };

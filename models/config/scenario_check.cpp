@@ -34,7 +34,8 @@ class Checker {
     if (sound({"moe", "parallel"})) routing();
     if (sound({"overlap", "parallel", "precision"})) precision_and_overlap();
     if (!model_known_) return;
-    if (sound({"parallel"})) layers(), tensor_split(), experts();
+    if (sound({"parallel"})) layers(), tensor_split(), experts(), exchanges();
+    if (sound({"vision", "parallel", "cluster"})) vision();
     if (sound({"moe", "batch", "mtp"})) model_features();
   }
 
@@ -192,6 +193,7 @@ class Checker {
   void layers() const {
     const auto layers = static_cast<std::int64_t>(s_.model.layers.size());
     const std::int64_t chunks = std::int64_t{p_.pp} * p_.vpp;
+    if (!p_.stage_layers.empty() && p_.partition != "even") unused("parallel.partition", "stage_layers are given");
     if (p_.stage_layers.empty()) {
       if (layers < chunks)
         at("parallel.pp")
@@ -239,6 +241,7 @@ class Checker {
       const std::string why = fmt::format("model {} has no experts", s_.model.name);
       if (p_.ep > 1) unused("parallel.ep", why);
       if (p_.etp > 1) unused("parallel.etp", why);
+      if (s_.precision.qat != "none") unused("precision.qat", why);
       return;
     }
     for (const LayerSpec& layer : s_.model.layers)
@@ -246,6 +249,45 @@ class Checker {
         at("parallel.ep")
             .problem(
                 fmt::format("ep {} does not divide the {} experts of {}", p_.ep, layer.ffn.experts, s_.model.name));
+  }
+
+  // Exchanges of one kind of attention need that kind, and heads for rows need heads that divide.
+  void exchanges() const {
+    const auto has = [&](AttentionKind kind) {
+      return std::any_of(s_.model.layers.begin(), s_.model.layers.end(),
+                         [&](const LayerSpec& l) { return l.attention.kind == kind; });
+    };
+    const auto check = [&](const char* key, const std::string& value, AttentionKind kind, const char* name) {
+      if (value == "auto") return;
+      if (p_.cp == 1) return unused(key, "cp is 1");
+      if (!has(kind)) return unused(key, fmt::format("model {} has no {} layers", s_.model.name, name));
+      if (value != "all_to_all") return;
+      for (const LayerSpec& l : s_.model.layers)
+        if (l.attention.kind == kind && l.attention.heads % (std::int64_t{p_.cp} * p_.tp) != 0)
+          return at(key).problem(fmt::format("all_to_all: cp {} x tp {} does not divide the {} heads of {}", p_.cp,
+                                             p_.tp, l.attention.heads, s_.model.name));
+    };
+    check("parallel.kda_exchange", p_.kda_exchange, AttentionKind::kda, "KDA");
+    check("parallel.mla_exchange", p_.mla_exchange, AttentionKind::mla, "MLA");
+  }
+
+  void vision() const {
+    const VisionConfig& v = s_.vision;
+    if (v.placement == "none") {
+      if (given("vision.placement")) return;  // switched off on purpose: the rest waits for being switched on again
+      for (const char* key :
+           {"images_per_sequence", "image_patches", "size_sigma", "largest_image", "piece", "group", "seed"})
+        if (given(std::string("vision.") + key)) unused(std::string("vision.") + key, "vision.placement is none");
+      return;
+    }
+    if (!s_.model.vision.present())
+      return unused("vision.placement", fmt::format("model {} has no vision encoder", s_.model.name));
+    if ((v.group & (v.group - 1)) != 0)
+      at("vision.group").problem(fmt::format("{} is not a power of two", v.group));
+    else if (layout_fits() && dp() * p_.cp % std::max(p_.cp, v.group) != 0)
+      at("vision.group")
+          .problem(fmt::format("{} does not divide the {} ranks of a stage (dp {} x cp {})", v.group, dp() * p_.cp,
+                               dp(), p_.cp));
   }
 
   void model_features() const {

@@ -73,17 +73,14 @@ Node gated(LayerContext& ctx, const AttentionOutput& o, std::int64_t width) {
 
 Node attention_output(LayerContext& ctx, const AttentionOutput& o) {
   const AttentionSpec& a = o.attention;
-  const std::int64_t width = per_rank(a.heads, ctx.split.tp) * a.v_dim, h = ctx.model.hidden;
+  const std::int64_t width = per_rank(a.heads, ctx.split.tp) * a.v_dim;
   const Node value = a.output_gate == GateKind::none ? o.core : gated(ctx, o, width);
-  const Node out = linear(ctx, {.name = "attn_out_proj",
-                                .kept = "attn.out_input",
-                                .module = Module::attn_out,
-                                .input = value,
-                                .m = ctx.tokens(),
-                                .n = h,
-                                .k = width,
-                                .bias = a.out_bias});
-  return tp_exit(ctx, out, h, Module::attn_out);
+  return closing_projection(ctx, {.name = "attn_out_proj",
+                                  .kept = "attn.out_input",
+                                  .module = Module::attn_out,
+                                  .input = value,
+                                  .k = width,
+                                  .bias = a.out_bias});
 }
 
 }  // namespace k3sim

@@ -8,11 +8,18 @@
 namespace k3sim {
 
 KdaExchange kda_exchange(const SplitConfig& s) {
+  if (s.kda_exchange == "all_gather") return KdaExchange::all_gather;
+  if (s.kda_exchange == "prefix_scan") return KdaExchange::prefix_scan;
+  if (s.kda_exchange == "all_to_all") return KdaExchange::head_all_to_all;
   if (s.cp_method == "all_to_all") return KdaExchange::head_all_to_all;
   return s.cp_method == "kcp_scan" ? KdaExchange::prefix_scan : KdaExchange::all_gather;
 }
 
 MlaExchange mla_exchange(const SplitConfig& s) {
+  if (s.mla_exchange == "latent") return MlaExchange::latent;
+  if (s.mla_exchange == "expanded") return MlaExchange::expanded;
+  if (s.mla_exchange == "ring") return MlaExchange::ring;
+  if (s.mla_exchange == "all_to_all") return MlaExchange::head_all_to_all;
   if (s.cp_method == "all_to_all") return MlaExchange::head_all_to_all;
   if (s.cp_method == "all_gather") return MlaExchange::expanded;
   return s.cp_method == "ring" ? MlaExchange::ring : MlaExchange::latent;

@@ -113,15 +113,9 @@ Node dense_ffn_block(LayerContext& ctx, const FfnSpec& f, Node normed) {
     call.input = project("ffn_up", is_gated(f.activation) ? 2 * width : width, true);
   }
   const Node act = activation(ctx, call);
-  const Node down = linear(ctx, {.name = "ffn_down",
-                                 .kept = "ffn.act",
-                                 .module = Module::ffn_down,
-                                 .input = act,
-                                 .m = t,
-                                 .n = h,
-                                 .k = width,
-                                 .bias = f.bias});
-  return tp_exit(ctx, down, h, Module::ffn_down);
+  return closing_projection(
+      ctx,
+      {.name = "ffn_down", .kept = "ffn.act", .module = Module::ffn_down, .input = act, .k = width, .bias = f.bias});
 }
 
 }  // namespace k3sim

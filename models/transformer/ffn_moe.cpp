@@ -211,17 +211,13 @@ SharedPath shared_first(LayerContext& ctx, const FfnSpec& f, Node normed) {
 }
 
 Node shared_second(LayerContext& ctx, const FfnSpec& f, const SharedPath& path, Node run_after) {
-  const std::int64_t h = ctx.model.hidden, width = per_rank(f.shared_intermediate, ctx.split.tp);
-  const Node down = linear(ctx, {.name = "shared_down",
-                                 .kept = "moe.shared_act",
-                                 .module = Module::shared_down,
-                                 .input = path.activated,
-                                 .m = ctx.tokens(),
-                                 .n = h,
-                                 .k = width,
-                                 .lane = Lane::side,
-                                 .run_after = run_after});
-  return tp_exit(ctx, down, h, Module::shared_down);
+  return closing_projection(ctx, {.name = "shared_down",
+                                  .kept = "moe.shared_act",
+                                  .module = Module::shared_down,
+                                  .input = path.activated,
+                                  .k = per_rank(f.shared_intermediate, ctx.split.tp),
+                                  .lane = Lane::side,
+                                  .run_after = run_after});
 }
 
 struct ExpertPath {

@@ -33,6 +33,24 @@ void add_requantizing(const Linear& l, Operation& op) {
     op.backward.push_back(quantize_step("requantize_grad", Pass::weight_grad, l.m * l.n, l.lane, kRequantize));
 }
 
+// Quantisation-aware training on hardware without MX products: values are rounded to the MX grid and back to BF16
+// (2 B read, 2 B written), weights before every product because their rounded copy is not kept; gradients pass through
+// unchanged (straight-through estimator). The rounded input is kept as MXFP8, (1 + 1/32) B per value, without loss.
+constexpr double kRoundBytes = 4, kMxfp8Bytes = 1 + 1.0 / 32;
+struct Rounding {
+  bool on = false;
+  std::int64_t weights = 0, inputs = 0;  // values
+};
+
+Rounding rounding_of(const LayerContext& ctx, const Linear& l) {
+  return {ctx.split.qat && l.groups > 0, l.groups * l.n * l.k, l.m * l.k};
+}
+
+Step rounding_step(const char* name, Pass pass, std::int64_t values, double bytes) {
+  return compute_step(
+      memory_kernel(name, pass, MemoryClass::quantize, Bytes::ceil(bytes * static_cast<double>(values))));
+}
+
 Step tp_step(const char* name, CommKind kind, Bytes bytes) {
   CommOp op;
   op.kind = kind;
@@ -98,6 +116,13 @@ Node linear(LayerContext& ctx, const Linear& l) {
   if (is_fp8(dtype) && l.quantize_input && !l.fp8_input) {
     op.forward.push_back(quantize_step("quantize_input", Pass::forward, l.m * l.k, l.lane));
   }
+  const Rounding rounding = rounding_of(ctx, l);
+  const bool narrow_input = rounding.on && !is_fp8(dtype);
+  if (narrow_input) op.forward.push_back(rounding_step("qat_round_input", Pass::forward, rounding.inputs, kRoundBytes));
+  if (rounding.on) {
+    op.forward.push_back(rounding_step("qat_round_weight", Pass::forward, rounding.weights, kRoundBytes));
+    op.forward_scratch = op.gradient_scratch = Bytes(2 * rounding.weights);
+  }
   op.forward.push_back(compute_step(product(l, Pass::forward, dtype), l.lane));
   // A GEMM epilogue adds the bias unless the stack is eager.
   if (l.bias && ctx.eager()) op.forward.push_back(bias_step(l, Pass::forward));
@@ -108,8 +133,12 @@ Node linear(LayerContext& ctx, const Linear& l) {
   }
   if (is_fp8(dtype) && !l.fp8_gradient)
     op.backward.push_back(quantize_step("quantize_grad", Pass::input_grad, l.m * l.n, l.lane));
+  if (rounding.on)
+    op.backward.push_back(rounding_step("qat_round_weight", Pass::input_grad, rounding.weights, kRoundBytes));
   op.backward.push_back(compute_step(product(l, Pass::input_grad, dtype), l.lane));
   if (is_fp8(dtype)) add_requantizing(l, op);
+  if (narrow_input)
+    op.backward.push_back(rounding_step("qat_restore_input", Pass::weight_grad, rounding.inputs, kMxfp8Bytes + 2));
   op.backward.push_back(compute_step(product(l, Pass::weight_grad, dtype), l.lane));
   if (l.bias) op.backward.push_back(bias_step(l, Pass::weight_grad));
   // Autograd makes the weight gradient as a new tensor before it is added; fused stacks accumulate in the GEMM.
@@ -119,8 +148,8 @@ Node linear(LayerContext& ctx, const Linear& l) {
   }
   const Node self = ctx.graph.add(std::move(op));
   const Node kept = l.kept_input >= 0 && !split.keeps_gathered ? l.kept_input : l.input;
-  const double ratio = is_fp8(dtype) ? 0.5 : 1.0;
-  ctx.graph.keep(kept, self, l.kept, is_fp8(dtype) ? dtype : Dtype::bf16, ratio);
+  const double ratio = is_fp8(dtype) ? 0.5 : narrow_input ? kMxfp8Bytes / 2 : 1.0;
+  ctx.graph.keep(kept, self, l.kept, is_fp8(dtype) ? dtype : narrow_input ? Dtype::mxfp8 : Dtype::bf16, ratio);
   return self;
 }
 
@@ -154,6 +183,12 @@ Node tp_exit(LayerContext& ctx, Node x, std::int64_t width, Module module) {
     op.forward = {tp_step("tp_all_reduce", CommKind::all_reduce, full)};
   }
   return ctx.graph.add(std::move(op));
+}
+
+Node closing_projection(LayerContext& ctx, Linear l) {
+  l.m = ctx.tokens();
+  l.n = ctx.model.hidden;
+  return tp_exit(ctx, linear(ctx, l), l.n, l.module);
 }
 
 Node norm(LayerContext& ctx, const Norm& n) {

@@ -74,6 +74,9 @@ Node linear(LayerContext& ctx, const Linear& l);
 Node tp_enter(LayerContext& ctx, Node x, std::int64_t width, Module module);
 Node tp_exit(LayerContext& ctx, Node x, std::int64_t width, Module module);
 
+// The projection that ends a block: all tokens back to the hidden width, then the end of the tensor-parallel region.
+Node closing_projection(LayerContext& ctx, Linear l);
+
 struct Norm {
   const char* name = "norm";
   const char* kept = "norm.input";

@@ -128,7 +128,9 @@ struct SplitConfig {
   bool fp8_dispatch = false;            // rows travel to the experts (and their gradients back) in FP8
   Dtype router_dtype = Dtype::fp32;     // of the router's products; scores are FP32
   std::string cp_method = "auto";       // context_parallel.h says what it means for each kind of attention
-  bool cp_contiguous = false;           // slices in sequence order (KDA needs them) instead of zigzag
+  std::string kda_exchange = "auto", mla_exchange = "auto";  // override cp_method for one kind of attention
+  bool qat = false;                                          // routed experts see MXFP4 weights and MXFP8 inputs
+  bool cp_contiguous = false;  // slices in sequence order (KDA needs them) instead of zigzag
   std::int64_t attended = 0;   // keys of the busiest rank's queries (attended_keys); 0: the whole sequence, balanced
   std::int64_t documents = 1;  // packed into one sequence
   std::int64_t longest_document = 0;  // 0: the sequence

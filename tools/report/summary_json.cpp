@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -24,12 +25,22 @@ Json exposed(const RankBreakdown& b) {
           {"pp", rounded(b.pp.seconds())}, {"dp", rounded(b.dp.seconds())}, {"offload", rounded(b.offload.seconds())}};
 }
 
+// Decoder layers of every model chunk, as parallel.stage_layers takes them.
+std::vector<int> stage_layers(const StepPlan& plan) {
+  std::vector<int> out;
+  for (const Chunk& c : plan.chunks)
+    out.push_back(static_cast<int>(std::count_if(
+        c.parts.begin(), c.parts.end(), [](const ChunkPart& part) { return part.kind == ChunkPart::Kind::layer; })));
+  return out;
+}
+
 }  // namespace
 
 const std::vector<BreakdownPart>& breakdown_parts() {
   static const std::vector<BreakdownPart> parts{
       {"compute", "kernels that do model work", &RankBreakdown::compute},
       {"recompute", "forward kernels run again in backward", &RankBreakdown::recompute},
+      {"vision", "vision encoder: forward, rebuild and backward", &RankBreakdown::vision},
       {"tp", "exposed tensor-parallel communication", &RankBreakdown::tp},
       {"cp", "exposed context-parallel communication", &RankBreakdown::cp},
       {"ep", "exposed expert all-to-all", &RankBreakdown::ep},
@@ -71,6 +82,9 @@ std::string summary_json(const Scenario& scenario, const StepPrediction& p) {
   j["capacity_gib"] = rounded(s.capacity.gibibytes());
   j["fits"] = s.fits;
   j["short_by_gib"] = rounded(s.short_by.gibibytes());
+  j["fullest_rank"] = s.worst_memory_rank;
+  j["host_peak_gib"] = rounded(s.host_peak.gibibytes());
+  j["host_short_by_gib"] = rounded(s.host_short_by.gibibytes());
   j["bubble_pct"] = rounded(s.bubble_pct);
   for (const BubbleCause& cause : bubble_causes())
     j["idle_s"][cause.key] = rounded((s.mean.why.*cause.field).seconds());
@@ -90,11 +104,12 @@ std::string summary_json(const Scenario& scenario, const StepPrediction& p) {
   j["fingerprint"] = fmt::format("{:016x}", s.fingerprint);
   j["k3sim_version"] = K3SIM_VERSION;
   j["scenario_sha256"] = scenario_digest(scenario);
+  if (p.plan) j["stage_layers"] = stage_layers(*p.plan);
   return j.dump(2) + "\n";
 }
 
 std::vector<MemoryPart> memory_parts(const RankMemory& m) {
-  const Bytes named = m.states.gpu() + m.activations + m.transient + m.staging;
+  const Bytes named = m.states.gpu() + m.activations + m.transient + m.staging + m.partner_pool;
   const Bytes slack = m.reserved > named ? m.reserved - named : Bytes(0);
   return {
       {"weights", "parameters in the precision of compute", false, m.states.weights},
@@ -103,6 +118,7 @@ std::vector<MemoryPart> memory_parts(const RankMemory& m) {
       {"activations", "tensors kept from forward to backward, of the micro-batches in flight", false, m.activations},
       {"transient", "workspace and replayed tensors at the peak", false, m.transient},
       {"staging", "buffers of offload and expert dispatch", false, m.staging},
+      {"remote_pool", "tensors kept for another pipeline rank", false, m.partner_pool},
       {"fragmentation", "held by the allocator without being handed out, and library workspaces", false, slack},
       {"outside_allocator", "CUDA context and communicators", false, m.outside},
       {"activations", "offloaded activations", true, m.host_activations},

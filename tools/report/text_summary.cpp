@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/failure/goodput.h"
+#include "tools/report/mechanism_tables.h"
 #include "tools/report/network_summary.h"
 #include "tools/report/summary_json.h"
 
@@ -21,7 +22,15 @@ std::string bar(double share, bool colour) {
   return colour && n > 0 ? "\x1b[36m" + blocks + "\x1b[0m" : blocks;
 }
 
-std::string verdict(const StepSummary& s, bool colour) {
+// Pipeline rank whose node keeps most on the host.
+int fullest_host(const StepPrediction& p) {
+  return std::max_element(p.memory.begin(), p.memory.end(),
+                          [](const RankMemory& a, const RankMemory& b) { return a.host() < b.host(); })
+      ->rank;
+}
+
+std::string verdict(const StepPrediction& p, bool colour) {
+  const StepSummary& s = p.summary;
   if (s.fits)
     return fmt::format("fits: {:.1f} of {:.1f} GiB on the fullest GPU (pipeline rank {})", s.peak_reserved.gibibytes(),
                        s.capacity.gibibytes(), s.worst_memory_rank);
@@ -31,9 +40,10 @@ std::string verdict(const StepSummary& s, bool colour) {
         fmt::format(" {:.2f} GiB needed on pipeline rank {}, {:.2f} GiB there; short by {:.2f} GiB",
                     s.peak_reserved.gibibytes(), s.worst_memory_rank, s.capacity.gibibytes(), s.short_by.gibibytes());
   if (s.host_short_by > Bytes(0))
-    text += fmt::format("{} host memory of a node: {:.0f} GiB needed, {:.0f} GiB there; short by {:.0f} GiB",
-                        s.short_by > Bytes(0) ? ";" : "", s.host_peak.gibibytes(), s.host_capacity.gibibytes(),
-                        s.host_short_by.gibibytes());
+    text += fmt::format(
+        "{} host memory of a node: {:.0f} GiB needed on pipeline rank {}, {:.0f} GiB there; short by {:.0f} GiB",
+        s.short_by > Bytes(0) ? ";" : "", s.host_peak.gibibytes(), fullest_host(p), s.host_capacity.gibibytes(),
+        s.host_short_by.gibibytes());
   return colour ? "\x1b[31m" + text + "\x1b[0m" : text;
 }
 
@@ -76,7 +86,7 @@ std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool
       fmt::format("{} on {} x {}: step {:.3f} s (95 % below {:.3f} s), MFU {:.1f} %, {:.1f} tokens/s per GPU\n",
                   scenario.model.name, scenario.cluster.gpus(), scenario.cluster.gpu, step, s.step_p95.seconds(),
                   s.mfu_pct, s.tokens_per_s_per_gpu);
-  out += "  " + verdict(s, colour) + "\n";
+  out += "  " + verdict(p, colour) + "\n";
   out += fmt::format("  {} | {} | {} tokens per step\n", layout(scenario),
                      scenario.schedule.file.empty() ? scenario.schedule.name : scenario.schedule.file,
                      static_cast<std::int64_t>(s.tokens_per_s_per_gpu * step * scenario.cluster.gpus() + 0.5));
@@ -96,7 +106,7 @@ std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool
     out += fmt::format("  {:<17} {:>8.3f} s   {:>5.1f} %  {}\n", part.key, t, 100.0 * t / step, bar(t / step, colour));
     if (part.field == &RankBreakdown::bubble) out += bubble_lines(s, step);
   }
-  return out + memory_lines(p, colour);
+  return out + memory_lines(p, colour) + overlap_lines(p);
 }
 
 }  // namespace k3sim

@@ -78,9 +78,35 @@ TEST_CASE("attnres: PP8 sends 224 MiB over its first boundary and 896 MiB over i
     const StageBoundaries b = stage_boundaries(plan);
     CHECK(b.payload.front() == Bytes::mib(224));
     CHECK(b.payload[6] == Bytes::mib(896));
+    // (1 + K) S B H 2 at every boundary, K stored rows.
+    for (std::size_t c = 0; c < 7; ++c)
+      CHECK(b.payload[c] == Bytes((2 + static_cast<std::int64_t>(c)) * 8192 * 7168 * 2));
     CHECK(b.held_rows.front() == Bytes(0));
     CHECK(b.held_rows.back() == Bytes::mib(7 * 112));
   }
+}
+
+TEST_CASE("attnres: stages that are not aligned with blocks carry 4 and 7 hidden tensors behind layers 31 and 62") {
+  CHECK(1 + attnres_bank(31, 12) == 4);
+  CHECK(1 + attnres_bank(62, 12) == 7);
+  // Whatever the cut, a micro-batch's payload over one boundary grows by a row per block in front of it.
+  for (std::int64_t layers = 1; layers < 93; ++layers) CHECK(attnres_bank(layers, 12) == (layers - 1) / 12 + 1);
+}
+
+TEST_CASE("attnres: saved mixes cost memory, checkpointed ones a mix in backward") {
+  Bytes kept[2];
+  Time backward[2];
+  for (int saved : {0, 1}) {
+    const Scenario s = load_scenario(data_path("scenarios/k3_2048_h800/scenario.yaml"),
+                                     {saved ? "attnres.mixes=saved" : "attnres.mixes=checkpointed",
+                                      "activation.policy=keep_all", "activation.recompute=[]"});
+    const Machine m = load_machine(s);
+    const StepPlan plan = make_step_plan(s, m);
+    kept[saved] = plan.chunks[5].parts.front().timed->saved;
+    backward[saved] = plan.chunks[5].parts.front().timed->backward.summary.elapsed;
+  }
+  CHECK(kept[1] == kept[0] + 2 * Bytes(8192 * 7168 * 2));  // the inputs of two norms
+  CHECK(backward[1] < backward[0]);
 }
 
 TEST_CASE("attnres: cached rows shrink traffic and what a rank holds of a micro-batch, never grow them") {

@@ -3,8 +3,12 @@
 
 #include <cmath>
 
+#include "models/build/machine_loader.h"
 #include "models/build/muon_cost.h"
+#include "models/build/step.h"
+#include "models/config/data_files.h"
 #include "models/config/model_loader.h"
+#include "models/config/scenario_loader.h"
 #include "models/transformer/layers.h"
 
 using namespace k3sim;
@@ -33,6 +37,70 @@ TEST_CASE("muon: Newton-Schulz over K3 is about 245 PFLOP per step, experts 2,59
   CHECK(near_figure(newton_schulz_flops({3, 7168, 12288}).value() / 1e12, 48.9));
   CHECK(near_figure(newton_schulz_flops({1, 7168, 12288}).value() / 1e12, 16.3));
   CHECK(near_figure(newton_schulz_flops({1, 3072, 3584}).value() / 1e12, 0.966));
+}
+
+TEST_CASE("muon: per-head blocks take 6.2 ms per KDA layer on H200, whole matrices twelve times that") {
+  Scenario s;
+  s.cluster.gpu = "h200_sxm";
+  const Machine machine = load_machine(s);
+  const auto milliseconds = [&](const MuonMatrix& x) {
+    Kernel k;
+    k.family = KernelFamily::newton_schulz;
+    k.batch = x.count;
+    k.m = x.m;
+    k.n = x.n;
+    k.flops = newton_schulz_flops(x);
+    return machine.cost->time(k).time.seconds() * 1e3;
+  };
+  const double heads = milliseconds({288, 128, 7168}), whole = milliseconds({3, 7168, 12288});
+  CHECK(near_figure(heads, 6.2, 0.1));
+  CHECK(near_figure(whole / heads, 12, 0.15));
+}
+
+namespace {
+
+StepSummary k3_step(const std::vector<std::string>& changes) {
+  const Scenario s = load_scenario(data_path("scenarios/k3_2048_h800/scenario.yaml"), changes);
+  StepOptions o;
+  o.memory.emulated_ranks = 0;
+  return predict_step(s, load_machine(s), o).summary;
+}
+
+}  // namespace
+
+TEST_CASE("optimizer: what Muon, its heads, the fetch of owned shards and states on the host cost K3") {
+  const std::vector<std::string> gpu{"optimizer.states=gpu", "optimizer.gradient_shards=gpu"};
+  const auto optimizer = [&](const std::string& change) {
+    std::vector<std::string> all = gpu;
+    all.push_back(change);
+    return k3_step(all).mean.optimizer.seconds();
+  };
+  const double per_head = optimizer("optimizer.name=muon_per_head"), whole = optimizer("optimizer.name=muon");
+  const double adamw = optimizer("optimizer.name=adamw");
+  MESSAGE("optimizer: per-head Muon " << per_head << " s, whole matrices " << whole << " s, AdamW " << adamw << " s");
+  CHECK(adamw < per_head);
+  CHECK(per_head < whole);
+  // 245 PFLOP over 2,048 GPUs at 400 TFLOP/s is 0.3 s.
+  CHECK(per_head - adamw > 0.15);
+  CHECK(per_head - adamw < 0.6);
+  CHECK(optimizer("optimizer.muon_fetch=gather") > per_head);
+  // States on the host cross PCIe, take no GPU memory and are counted against the node.
+  const StepSummary on_gpu = k3_step({"optimizer.states=gpu"}), on_host = k3_step({"optimizer.states=cpu"});
+  CHECK(on_host.mean.optimizer > on_gpu.mean.optimizer);
+  CHECK(on_host.peak_allocated < on_gpu.peak_allocated);
+  CHECK(on_host.host_peak > on_gpu.host_peak);
+}
+
+TEST_CASE("mtp: K3's extra layer costs about 2 % of the FLOPs, sits on the last rank and takes part in Muon") {
+  const StepSummary with = k3_step({}), without = k3_step({"mtp=false"});
+  CHECK(with.step > without.step);
+  CHECK(with.mean.optimizer > without.mean.optimizer);
+  ModelSpec m = load_model("kimi_k3");
+  REQUIRE(m.mtp_layers == 1);
+  const double all = model_flops_per_token(m, 8192).value();
+  m.mtp_layers = 0;
+  // k3-facts 6: 1.1 % for the layer at 8K and 1.1 % for one more pass of the head.
+  CHECK(all / model_flops_per_token(m, 8192).value() - 1 == doctest::Approx(0.022).epsilon(0.15));
 }
 
 TEST_CASE("parameters: bytes of K3's experts per rank by expert parallelism") {

@@ -60,7 +60,10 @@ TEST_CASE("hf-config: released configurations give the zoo models") {
   for (const char* name :
        {"llama3_8b", "mixtral_8x7b", "qwen3_30b_a3b", "deepseek_v3", "kimi_k2", "kimi_linear_48b", "kimi_k3"}) {
     CAPTURE(name);
-    CHECK(shape_of(load_hf_config(fixture(name))) == shape_of(load_model(name)));
+    ModelSpec zoo = load_model(name);
+    // The release has no MTP layer, training has one (k3-facts section 6).
+    if (zoo.name == "kimi_k3") zoo.mtp_layers = 0;
+    CHECK(shape_of(load_hf_config(fixture(name))) == shape_of(zoo));
   }
 }
 
