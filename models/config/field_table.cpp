@@ -307,9 +307,9 @@ const std::vector<std::string>& tensor_policies() {
 const std::vector<Field>& scenario_fields() {
   static const std::vector<Field> kFields = [] {
     Fields all;
-    for (Fields (*section)() :
-         {top_fields, cluster_fields, parallel_fields, batch_fields, schedule_fields, moe_fields, activation_fields,
-          memory_fields, optimizer_fields, overlap_and_precision_fields, attnres_fields, network_fields, vision_fields}) {
+    for (Fields (*section)() : {top_fields, cluster_fields, parallel_fields, batch_fields, schedule_fields, moe_fields,
+                                activation_fields, memory_fields, optimizer_fields, overlap_and_precision_fields,
+                                attnres_fields, network_fields, vision_fields}) {
       Fields fields = section();
       std::move(fields.begin(), fields.end(), std::back_inserter(all));
     }

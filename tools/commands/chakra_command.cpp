@@ -37,7 +37,9 @@ struct Options {
 };
 
 int export_traces(const Options& o, CommandContext& context) {
-  const Scenario scenario = load_scenario(o.scenario, o.set);
+  Scenario scenario = load_scenario(o.scenario, o.set);
+  // A trace carries every transfer's own time; whoever replays it shares the links of its own network.
+  scenario.network.mode = "closed_form";
   const Machine machine = load_machine(scenario);
   StepOptions options;
   options.allow_assumed = true;

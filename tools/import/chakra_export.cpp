@@ -158,8 +158,8 @@ struct ChakraExport::Writer {
     };
     const DataParallel& d = e.data_parallel_;
     const ParameterCount dense{p.dense, 0}, experts{0, p.experts};
-    one(p.dense, GroupKind::dp, gather ? d.gather(dense) : d.reduce(dense));
-    one(p.experts, GroupKind::expert_dp, gather ? d.gather(experts) : d.reduce(experts));
+    one(p.dense, GroupKind::dp, (gather ? d.gather(dense) : d.reduce(dense)).time);
+    one(p.experts, GroupKind::expert_dp, (gather ? d.gather(experts) : d.reduce(experts)).time);
     return out;
   }
 

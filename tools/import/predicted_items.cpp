@@ -119,9 +119,9 @@ PredictedWork work_of_item(const TimedItem& item, bool backward, const Placement
   PredictedWork w;
   w.time.stream = stream_of(item.lane);
   w.time.family = family_of(item);
-  w.plain = w.time.family != TraceFamily::weight_grad    ? w.time.family
+  w.plain = w.time.family != TraceFamily::weight_grad   ? w.time.family
             : item.family == KernelFamily::grouped_gemm ? TraceFamily::grouped_gemm
-                                                         : TraceFamily::gemm;
+                                                        : TraceFamily::gemm;
   w.name = item.name;
   w.pass = item.pass;
   w.action = action_of(item, backward);

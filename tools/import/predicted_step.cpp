@@ -13,8 +13,13 @@ namespace {
 class StepTrace {
  public:
   StepTrace(const StepPrediction& p, int rank)
-      : plan_(*p.plan), graph_(*p.graph), g_(graph_.built.graph), times_(*p.times), rank_(rank),
-        items_(items_by_label(graph_)), launched_(g_.task_count(), -1) {
+      : plan_(*p.plan),
+        graph_(*p.graph),
+        g_(graph_.built.graph),
+        times_(*p.times),
+        rank_(rank),
+        items_(items_by_label(graph_)),
+        launched_(g_.task_count(), -1) {
     for (std::uint32_t t = 0; t < g_.task_count(); ++t)
       if (kind_of(TaskId(t)) == StepTask::host)
         for (TaskId s : g_.successors(TaskId(t))) launched_[s.value] = nanoseconds(times_.finish[t]);

@@ -39,6 +39,7 @@ std::string software_profile_name(const Case& c) {
   };
   constexpr Alias kAliases[] = {
       {"Megatron-DeepSpeed", "megatron_deepspeed"},
+      {"HAI-LLM", "hai_llm"},
       {"Composer + PyTorch FSDP", "composer_fsdp"},
       {"PyTorch FSDP + torch.compile", "fms_fsdp"},
       {"torchtitan", "torchtitan"},

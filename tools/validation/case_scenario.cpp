@@ -276,6 +276,8 @@ class Mapper {
     const std::string o = lower(c_.overlap + c_.schedule);
     if (has(d, "deepep") || has(d, "hybridep")) m.dispatcher = "deepep";
     if (c_.group == "deepseek-v3" || c_.group == "nemo-automodel") m.dispatcher = "deepep";
+    // DeepSeek-V3 report 3.3.2 and the published inference code: FP8 rows go out, router products are BF16.
+    if (c_.framework == "HAI-LLM") m.dispatch_precision = "fp8", m.router_precision = "bf16";
     m.overlap_ep = (has(o, "ep overlap") || has(o, "ep all-to-all") || has(o, "all-to-all fully")) && !has(o, "none");
   }
 

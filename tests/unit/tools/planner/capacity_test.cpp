@@ -23,7 +23,8 @@ struct Llama {
     CapacityQuestion q;
     q.failures.gpu_hours_per_interruption = gpu_hours_per_interruption({}, 8);
     q.failures.restart = restart_time(16384);
-    const CheckpointCost c = checkpoint_cost(checkpoint_bytes(scenario), 16384, Bandwidth(2e12), machine.gpu.host_link, true);
+    const CheckpointCost c =
+        checkpoint_cost(checkpoint_bytes(scenario), 16384, Bandwidth(2e12), machine.gpu.host_link, true);
     q.failures.checkpoint_block = c.blocks;
     q.failures.checkpoint_write = c.writes;
     return q;
