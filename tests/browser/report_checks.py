@@ -21,8 +21,8 @@ K3SIM = sys.argv[1] if len(sys.argv) > 1 else "build/release/k3sim"
 KEEP = sys.argv[3] if len(sys.argv) > 3 and sys.argv[2] == "--keep" else None
 WIDTHS = (("wide", 1400, False), ("phone", 400, False), ("dark", 1400, True))
 # Numeric columns that count or compare things and therefore have no unit.
-UNITLESS = {"ratio", 
-    "rank", "stage", "layer", "microbatch", "microbatches", "first", "last", "kernels", "launches", "cases", "predicted", "skipped", "n", "count",
+UNITLESS = {
+    "ratio", "links", "links_used", "rank", "stage", "layer", "microbatch", "microbatches", "first", "last", "kernels", "launches", "cases", "predicted", "skipped", "n", "count",
     "nodes", "gpus", "micro_batch", "moe", "p95_ratio", "replicas_most", "replicas_all", "measured", "requests", "segment_events",
     "gpus_for_weights", "gpus_for_training_state"}
 _browser = []

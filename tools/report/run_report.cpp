@@ -10,6 +10,7 @@
 #include "tools/report/csv.h"
 #include "tools/report/expert_load.h"
 #include "tools/report/network_heat.h"
+#include "tools/report/network_summary.h"
 #include "tools/report/run_timeline.h"
 #include "tools/report/summary_json.h"
 
@@ -74,6 +75,10 @@ void add_network(HtmlPage& page, const RunReportInput& in) {
   if (in.machine == nullptr) return;
   const std::vector<PageHeat> heat = network_heat(in.prediction, *in.machine);
   if (!heat.empty()) page.heat("", heat);
+  const StepNetworkReport& links = in.prediction.summary.network;
+  if (!links.classes.empty())
+    page.table("", page_table("links", "Links that communication shared, by class and hottest first", "prediction",
+                              network_table_csv(links)));
 }
 
 void add_expert_load(HtmlPage& page, const StepPrediction& p) {
