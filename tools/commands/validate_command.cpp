@@ -71,11 +71,12 @@ void print_groups(std::ostream& out, const Rows& rows, const std::string& title,
   out << table.to_text() << "\n";
 }
 
-void print_text(std::ostream& out, const Rows& rows) {
+// Groups of the rows of one kind: step times (model) or peak memory.
+void print_text(std::ostream& out, const Rows& rows, const std::string& kind) {
   print_groups(out, rows, "kind", [](const ValidationRow& r) { return r.kind; });
   Rows steps;
   for (const ValidationRow* r : rows)
-    if (r->kind == "model") steps.push_back(r);
+    if (r->kind == kind) steps.push_back(r);
   print_groups(out, steps, "source", [](const ValidationRow& r) { return r.group; });
   print_groups(out, steps, "tier", [](const ValidationRow& r) { return r.tier; });
   print_groups(out, steps, "type", [](const ValidationRow& r) { return r.moe ? "MoE" : "dense"; });
@@ -176,7 +177,7 @@ int run(const Options& o, CommandContext& context) {
   }
   if (!o.out.empty()) write_validation(o.out, {title_of(o.kind), rows, scored, notes_of(measured), {}}, context);
   if (!context.json) {
-    measured ? print_measured(context.out, rows) : print_text(context.out, rows);
+    measured ? print_measured(context.out, rows) : print_text(context.out, rows, o.kind);
     if (!measured && o.kind == "model") print_choice(context.out, plan_choice(cases, all));
     if (!measured && o.kind == "model") print_correlation(context.out, error_correlation(cases, all));
     return 0;
