@@ -12,7 +12,6 @@ namespace k3sim {
 
 namespace {
 
-constexpr double kRepeatTolerance = 1.25;
 constexpr double kRateMargin = 1.1;      // clocks above the one behind the datasheet peak: 1980 against 1830 MHz
 constexpr double kTrafficMargin = 1.3;   // rows that hit L2 more than once
 constexpr double kLargeTraffic = 200e6;  // bytes; smaller footprints may live in L2

@@ -13,6 +13,9 @@
 
 namespace k3sim {
 
+// Two medians of one kernel and shape describe the same thing up to this ratio.
+constexpr double kRepeatTolerance = 1.25;
+
 std::vector<Problem> check_measurements(const std::vector<KernelRow>& rows, const GpuLimits& limits,
                                         const std::string& file);
 

@@ -7,13 +7,14 @@
 #include <map>
 #include <set>
 
+#include "calibrate/fit/data_check.h"
 #include "sim/base/error.h"
 
 namespace k3sim {
 
 namespace {
 
-constexpr double kTolerance = 1.25, kShareThatMayDisagree = 0.05;
+constexpr double kShareThatMayDisagree = 0.05;
 
 struct Seen {
   double median_us = 0;
@@ -40,7 +41,7 @@ Comparison compare(const std::vector<MeasurementTable>& tables, const std::vecto
       if (is_new || before.file == f) continue;  // repeats inside one file are the data check's business
       ++out.common;
       const double low = std::min(before.median_us, m.median_us), high = std::max(before.median_us, m.median_us);
-      if (low > 0 && high / low <= kTolerance) continue;
+      if (low > 0 && high / low <= kRepeatTolerance) continue;
       out.disagreements.push_back(
           {m.id.key(),
            fmt::format("{} us in {}, {} us in {}", before.median_us, names[before.file], m.median_us, names[f]), f});

@@ -85,7 +85,7 @@ TEST_CASE(
     CHECK(gib(fp8.summary.host_short_by) > 500);
     CHECK(fp8.summary.step > all.summary.step);
     const StepPrediction naive = without("cached block rows", "attnres.pipeline=naive");
-    CHECK(worst_allocated_gib(naive) > worst_allocated_gib(all) + 2);
+    CHECK(worst_allocated_gib(naive) > worst_allocated_gib(all) + 4);
     CHECK(naive.summary.step > all.summary.step);
     // Gradient buffers of all chunks instead of two; in exchange no shards cross PCIe.
     const StepPrediction shards = without("pipeline ZeRO-2", "optimizer.gradient_shards=gpu");

@@ -3,43 +3,21 @@
 
 #include "models/build/step.h"
 #include "models/config/data_files.h"
-#include "tests/unit/models/build/fake_machine.h"
+#include "tests/property/models/build/folding_scenario.h"
 
 using namespace k3sim;
 
 namespace {
 
-struct Layout {
-  int nodes, tp, pp, cp, dp, ep, vpp;
-};
+using Layout = test::FoldingLayout;
 
 Scenario scenario(const Layout& l) {
-  Scenario s = test::tiny_scenario(l.pp, 2 * l.pp * l.dp, 2 * l.pp * l.vpp);
-  s.cluster.nodes = l.nodes;
-  s.cluster.gpus_per_node = l.tp * l.pp * l.cp * l.dp / l.nodes;
-  s.parallel.tp = l.tp;
-  s.parallel.cp = l.cp;
-  s.parallel.dp = l.dp;
-  s.parallel.ep = l.ep;
-  s.parallel.vpp = l.vpp;
-  s.schedule.name = l.vpp > 1 ? "interleaved" : "1f1b";
-  s.optimizer.zero = 1;
-  s.optimizer.name = "adamw";
-  if (l.ep > 1)
-    for (LayerSpec& layer : s.model.layers) {
-      layer.ffn.intermediate = 0;
-      layer.ffn.experts = 8;
-      layer.ffn.topk = 2;
-      layer.ffn.expert_intermediate = 64;
-    }
-  return s;
+  return test::folding_scenario(l, 64);
 }
 
 Machine machine() {
   Machine m = test::fake_machine(Time(), Time(), Time());
-  m.cost = std::make_shared<test::FakeCost>([](const Kernel& k) {
-    return Time::ns(100 + k.m % 977 + static_cast<std::int64_t>(k.family) * 37) + Bytes(k.bytes) / Bandwidth(1e12);
-  });
+  m.cost = test::varied_cost();
   m.comm = load_comm_model(data_path("hardware_profiles/collectives/h100_sxm.yaml"));
   m.software.host_launch = Time::ns(50);
   m.software.bucket = Bytes(1 << 14);

@@ -4,47 +4,27 @@
 
 #include "models/build/machine_loader.h"
 #include "models/build/step.h"
-#include "tests/unit/models/build/fake_machine.h"
+#include "tests/property/models/build/folding_scenario.h"
 
 using namespace k3sim;
 
 namespace {
 
-struct Layout {
-  int nodes, tp, pp, cp, dp, ep, vpp;
-};
+using Layout = test::FoldingLayout;
 
+// Wide enough that communication is worth sharing links for.
 Scenario scenario(const Layout& l) {
-  Scenario s = test::tiny_scenario(l.pp, 2 * l.pp * l.dp, 2 * l.pp * l.vpp);
-  s.cluster.nodes = l.nodes;
-  s.cluster.gpus_per_node = l.tp * l.pp * l.cp * l.dp / l.nodes;
+  Scenario s = test::folding_scenario(l, 256);
   s.model.hidden = 1024;
   s.batch.sequence = 1024;
-  s.parallel.tp = l.tp;
-  s.parallel.cp = l.cp;
-  s.parallel.dp = l.dp;
-  s.parallel.ep = l.ep;
-  s.parallel.vpp = l.vpp;
-  s.schedule.name = l.vpp > 1 ? "interleaved" : "1f1b";
-  s.optimizer.zero = 1;
-  s.optimizer.name = "adamw";
   s.activation.offload = l.cp == 1;
   s.moe.dispatcher = l.vpp > 1 ? "alltoall" : "deepep";
-  if (l.ep > 1)
-    for (LayerSpec& layer : s.model.layers) {
-      layer.ffn.intermediate = 0;
-      layer.ffn.experts = 8;
-      layer.ffn.topk = 2;
-      layer.ffn.expert_intermediate = 256;
-    }
   return s;
 }
 
 Machine machine(const Scenario& s) {
   Machine m = load_machine(s);
-  m.cost = std::make_shared<test::FakeCost>([](const Kernel& k) {
-    return Time::ns(100 + k.m % 977 + static_cast<std::int64_t>(k.family) * 37) + Bytes(k.bytes) / Bandwidth(1e12);
-  });
+  m.cost = test::varied_cost();
   m.software.bucket = Bytes(1 << 22);
   return m;
 }
