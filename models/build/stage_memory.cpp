@@ -30,12 +30,16 @@ class CountingSink final : public MemorySink {
     offer(p.peak);
     const bool forward = c.pass == LayerPass::forward;
     const int handed = forward ? kLayerOutput : p.input_gradient;
+    // What comes in is the layer's from here on, and what goes out is the next one's: each is freed as what it is
+    // counted as then.
+    move(static_cast<MemoryCategory>(c.incoming.id), MemoryCategory::activations, c.incoming.bytes);
     add(MemoryCategory::activations, Bytes(p.change));
     events_ += p.events.size();
     if (handed < 0) return {};
-    // Freed later as what it is counted as here.
-    return {c.layer.tensors[static_cast<std::size_t>(handed)].bytes,
-            static_cast<MemoryId>(MemoryCategory::activations)};
+    const Bytes bytes = c.layer.tensors[static_cast<std::size_t>(handed)].bytes;
+    const MemoryCategory as = forward ? MemoryCategory::activations : MemoryCategory::activation_gradients;
+    move(MemoryCategory::activations, as, bytes);
+    return {bytes, static_cast<MemoryId>(as)};
   }
 
   void store(const LayerEvents& layer, LayerSlot&, bool out, const MemoryPlace&) override {
@@ -74,6 +78,10 @@ class CountingSink final : public MemorySink {
   void add(MemoryCategory c, Bytes bytes) {
     live_[static_cast<std::size_t>(c)] += bytes.count();
     total_ += bytes.count();
+  }
+  void move(MemoryCategory from, MemoryCategory to, Bytes bytes) {
+    add(from, Bytes(-bytes.count()));
+    add(to, bytes);
   }
   std::int64_t amount(MemoryCategory c) const { return live_[static_cast<std::size_t>(c)]; }
   Bytes activations() const {

@@ -136,6 +136,8 @@ void measure(const std::vector<EventTensor>& tensors, PassEvents& pass) {
 LayerEvents layer_events(const Liveness& layer, const StoragePolicy& policy) {
   LayerEvents out;
   const LayerTensors t = make_layer_tensors(layer, policy, out.tensors);
+  for (std::size_t k = 0; k < layer.kept.size(); ++k)
+    out.kept.push_back({layer.kept[k].name, layer.kept[k].bytes, t.treatment[k]});
   EventList forward(out.tensors), restore(out.tensors);
   ForwardWalk(t, false).run(forward);
   keep_products(t, out, forward, restore);

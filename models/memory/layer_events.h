@@ -70,8 +70,16 @@ struct PassEvents {
   int input_gradient = -1;  // the tensor that leaves as gradient of the layer's input; -1: none
 };
 
+// What the policy does with one tensor that backward needs.
+struct KeptTreatment {
+  const char* name = "";
+  Bytes bytes;  // before the treatment
+  TensorTreatment treatment;
+};
+
 struct LayerEvents {
   std::vector<EventTensor> tensors;
+  std::vector<KeptTreatment> kept;
   PassEvents forward, backward, input_grad, weight_grad;
   std::vector<std::uint16_t> stored;  // with offload: what leaves after forward and returns before backward
   Bytes stored_bytes;

@@ -19,6 +19,7 @@
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
 #include "tools/commands/report_files.h"
+#include "tools/report/activation_table.h"
 #include "tools/report/mechanism_tables.h"
 #include "tools/report/network_summary.h"
 #include "tools/report/run_report.h"
@@ -95,6 +96,7 @@ void write_outputs(const Options& o, const Scenario& scenario, const Machine& ma
                {"memory_peak.csv", memory_peak_table(fullest)},
                {"memory_curve.csv", memory_curve_table(fullest)},
                {"memory_timeline.csv", memory_timeline_table(p)},
+               {"activation_policy.csv", activation_table(p)},
                {"overlap.csv", overlap_table(p)},
                {"context_ranks.csv", context_ranks_table(p)},
                {"network.csv", network_table_csv(p.summary.network)}},

@@ -11,8 +11,8 @@
 //   page.html() becomes report.html, page.data() report_data.json.gz beside it, from which `k3sim report DIR` builds
 //   the page again.
 // For the common case of one table see tools/report/table_report.h. Cells are text; a column that is not `text` holds
-// decimal numbers, empty when missing. Every column and figure has a unit and a source (prediction, profile, scenario,
-// measurement ...). Source: product-spec section 2; engine-design section 18.
+// decimal numbers, empty when missing. Every number has a unit and a source (prediction, profile, scenario,
+// measurement ...): a section without them is refused. Source: product-spec section 2; engine-design section 18.
 #pragma once
 
 #include <map>
@@ -23,6 +23,7 @@
 
 namespace k3sim {
 
+// Unit of a number: "1" for counts and ratios, "mixed" where the row's column `unit` says it.
 struct PageColumn {
   std::string key, title, unit, what;
   bool text = false;
@@ -34,6 +35,7 @@ struct PageTable {
   std::string id, caption, source;  // source: prediction, profile, scenario, measurement or a sentence
   std::vector<PageColumn> columns;
   std::vector<std::vector<std::string>> rows;
+  bool folded = false;  // shown after a click on its caption
 };
 // The same columns and cells as the CSV file, under titles for people.
 PageTable page_table(const std::string& id, const std::string& caption, const std::string& source,

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "sim/base/check.h"
 #include "sim/trace/chrome_json.h"
 #include "tools/report/html_page.h"
 
@@ -44,9 +45,17 @@ std::string list(const Items& items, const Each& each) {
   return out + ']';
 }
 
+// No number without its unit and where it is from.
+void require(const std::string& where, const std::string& unit, const std::string& source) {
+  CS_CHECK(!unit.empty(), "{} has no unit", where);
+  CS_CHECK(!source.empty(), "{} has no source", where);
+}
+
 std::string table_json(const PageTable& t) {
-  std::string out = fmt::format("{{\"id\":{},\"caption\":{},\"source\":{},\"columns\":", json_quoted(t.id),
-                                json_quoted(t.caption), json_quoted(t.source));
+  for (const PageColumn& c : t.columns)
+    require(t.id + "." + c.key, c.text ? "text" : c.unit, c.source.empty() ? t.source : c.source);
+  std::string out = fmt::format("{{\"id\":{},\"caption\":{},\"source\":{}{},\"columns\":", json_quoted(t.id),
+                                json_quoted(t.caption), json_quoted(t.source), t.folded ? ",\"folded\":true" : "");
   out += list(t.columns, [&](const PageColumn& c) {
     return fmt::format("{{\"key\":{},\"title\":{},\"unit\":{},\"what\":{},\"text\":{}{}{}}}", json_quoted(c.key),
                        json_quoted(c.title), json_quoted(c.unit), json_quoted(c.what), c.text,
@@ -84,6 +93,7 @@ std::string assignments_json(const PageExplorer& e) {
 
 void HtmlPage::figures(const std::string& heading, const std::vector<PageFigure>& figures) {
   section("figures", heading, list(figures, [](const PageFigure& f) {
+            require(f.key, is_json_number(f.value) ? f.unit : "text", f.source);
             return fmt::format("{{\"key\":{},\"label\":{},\"value\":{},\"unit\":{},\"source\":{}}}", json_quoted(f.key),
                                json_quoted(f.label), cell(f.value, false), json_quoted(f.unit), json_quoted(f.source));
           }));
@@ -105,6 +115,7 @@ void HtmlPage::explore(const std::string& heading, const PageExplorer& e) {
 }
 
 void HtmlPage::deltas(const std::string& heading, const PageDeltas& d) {
+  require(d.table.id, d.unit, d.table.source);
   const std::string rows = list(d.rows, [](const PageDelta& r) {
     return fmt::format("[{},{},{}]", json_quoted(r.label), number(r.value), number(r.second));
   });
@@ -124,6 +135,7 @@ void HtmlPage::lines(const std::string& heading, const PageLines& l) {
 
 void HtmlPage::heat(const std::string& heading, const std::vector<PageHeat>& grids) {
   section("heat", heading, list(grids, [](const PageHeat& h) {
+            require(h.id, h.unit, h.source);
             const std::string values = list(h.values, [](const std::vector<double>& row) {
               return list(row, [](double v) { return std::isfinite(v) ? fmt::format("{:.4g}", v) : "null"; });
             });

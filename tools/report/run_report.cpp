@@ -6,6 +6,7 @@
 
 #include "models/failure/goodput.h"
 #include "sim/trace/chrome_json.h"
+#include "tools/report/activation_table.h"
 #include "tools/report/cost_audit_table.h"
 #include "tools/report/csv.h"
 #include "tools/report/expert_load.h"
@@ -88,6 +89,11 @@ void add_expert_load(HtmlPage& page, const StepPrediction& p) {
   page.table("", load->table);
 }
 
+void add_activation_policy(HtmlPage& page, const StepPrediction& p) {
+  const std::vector<PageTable> tables = activation_page_tables(p);
+  for (const PageTable& t : tables) page.table(&t == tables.data() ? "Activation policy" : "", t);
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
@@ -157,6 +163,7 @@ HtmlPage run_report(const RunReportInput& in) {
   page.section("timeline", "Pipeline timeline", timeline_json(p, views));
   page.section("kernels", "Inside one action", kernels_json(p, views));
   page.section("memory", "Memory", memory_curves_json(p, views, in.memory));
+  add_activation_policy(page, p);
   add_network(page, in);
   add_expert_load(page, p);
   page.table("What the time rests on", cost_table(p));

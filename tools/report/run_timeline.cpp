@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "sim/trace/chrome_json.h"
 #include "tools/report/summary_json.h"
@@ -165,18 +166,38 @@ std::vector<Alive> alive_at(const StepPlan& plan, int rank, std::size_t peak) {
   return out;
 }
 
+std::int64_t mebibytes(Bytes b) {
+  return b.count() >> 20;
+}
+
+// By category what is allocated when a bar has ended (one number where it never changes), and the most at once while it
+// ran; MiB, -1 for bars that are no action of the schedule.
+std::string curve_json(const RankView& view, const std::vector<MemoryStep>& steps) {
+  const auto at = [&](const ActionBar& b) { return &steps[static_cast<std::size_t>(b.action)]; };
+  Numbers peaks;
+  for (const ActionBar& b : view.bars) peaks.add(b.action < 0 ? -1 : mebibytes(at(b)->peak));
+  std::string live;
+  for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+    Numbers values;
+    std::set<std::int64_t> seen;
+    for (const ActionBar& b : view.bars) {
+      const std::int64_t v = b.action < 0 ? -1 : mebibytes(at(b)->live[c]);
+      values.add(v);
+      if (v >= 0) seen.insert(v);
+    }
+    if (seen.empty() || (seen.size() == 1 && *seen.begin() == 0)) continue;
+    live += fmt::format("{}{}:{}", live.empty() ? "" : ",", json_quoted(to_string(static_cast<MemoryCategory>(c))),
+                        seen.size() == 1 ? std::to_string(*seen.begin()) : values.json());
+  }
+  return fmt::format("{{\"live\":{{{}}},\"peak\":{}}}", live, peaks.json());
+}
+
 std::string rank_memory_json(const StepPrediction& p, const RankView& view, int rank) {
   const RankMemory& m = p.memory[static_cast<std::size_t>(rank)];
-  const std::vector<MemoryStep> steps = memory_steps(*p.plan, rank);
-  Numbers curve;
-  for (const ActionBar& b : view.bars) {
-    const MemoryStep none{};
-    const MemoryStep& s = b.action < 0 ? none : steps[static_cast<std::size_t>(b.action)];
-    curve.add(b.action < 0 ? -1 : s.after.count() >> 20, b.action < 0 ? -1 : s.during.count() >> 20);
-  }
+  const std::vector<MemoryStep>& steps = p.memory_over_time[static_cast<std::size_t>(rank)];
   std::size_t peak = 0;
   for (std::size_t i = 1; i < steps.size(); ++i)
-    if (steps[i].during > steps[peak].during) peak = i;
+    if (steps[i].peak > steps[peak].peak) peak = i;
   std::string alive, parts;
   for (const Alive& a : alive_at(*p.plan, rank, peak))
     alive += fmt::format("{}[{},{},{},{},{:.4g},{:.4g}]", alive.empty() ? "" : ",", a.stage, a.count, a.first, a.last,
@@ -184,7 +205,7 @@ std::string rank_memory_json(const StepPrediction& p, const RankView& view, int 
   for (const MemoryPart& part : memory_parts(m))
     parts += fmt::format("{}{:.6g}", parts.empty() ? "" : ",", part.bytes.gibibytes());
   return fmt::format("{{\"rank\":{},\"parts\":[{}],\"peak\":{},\"short_by\":{:.6g},\"alive\":[{}],\"curve\":{}}}", rank,
-                     parts, json_quoted(m.peak_action), m.short_by.gibibytes(), alive, curve.json());
+                     parts, json_quoted(m.peak_action), m.short_by.gibibytes(), alive, curve_json(view, steps));
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ class Tracer {
   void add_memory(std::uint32_t process, int stage) {
     const RankMemory& m = p_.memory[static_cast<std::size_t>(stage)];
     const std::uint32_t counter = trace_.add_counter(process, "memory", "GiB");
-    const std::vector<MemoryStep> steps = memory_steps(*p_.plan, stage);
+    const std::vector<MemoryStep>& steps = p_.memory_over_time[static_cast<std::size_t>(stage)];
     const Bytes base = m.reserved + m.outside - m.activations - m.transient;
     Bytes kept;
     const auto sample = [&](Time t, Bytes live) { trace_.samples.push_back({t, counter, (base + live).gibibytes()}); };

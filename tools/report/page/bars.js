@@ -29,7 +29,7 @@ k3.draw.waterfall = (box, data) => {
   box.append(details);
   k3.table(details, {
     id: 'ranks', caption: 'Seconds of the step by pipeline rank', source: 'prediction (ranks.csv)',
-    columns: [{ key: 'rank', title: 'rank' }, ...data.parts.map(p => ({ key: p.key, title: p.key, unit: 's', what: p.what }))],
+    columns: [{ key: 'rank', title: 'rank', unit: '1' }, ...data.parts.map(p => ({ key: p.key, title: p.key, unit: 's', what: p.what }))],
     rows: data.ranks.map((r, i) => [i, ...r]) });
 };
 

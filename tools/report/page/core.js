@@ -27,14 +27,25 @@ k3.number = (value, digits = 6) => {
   return fraction ? grouped + '.' + fraction : grouped;
 };
 
+// The unit to show beside a number: none for counts and ratios, the row's own where rows differ (column `unit`).
+k3.unitOf = (column, table, row) => column.unit === 'mixed' ? (row ? k3.unitOf({ unit: row[table.columns.findIndex(c => c.key === 'unit')] }) : '')
+  : column.unit === '1' || !column.unit ? '' : column.unit;
+k3.titled = c => c.title + (k3.unitOf(c) && k3.unitOf(c) !== c.title ? ` (${k3.unitOf(c)})` : '');
+
 // A share of the whole in per cent, as far as it matters.
 k3.share = v => v > 0 && v < 1e-4 ? '<\u200a0.01\u00a0%' : (100 * v).toFixed(v < .1 ? 2 : 1) + '\u00a0%';
 
 // For axes: 12 M, 3.4 k.
 k3.short = v => {
-  for (const [size, letter] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
+  for (const [size, letter] of [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
     if (Math.abs(v) >= size * (size === 1e3 ? 10 : 1)) return k3.number(v / size, 5) + '\u00a0' + letter;
   return k3.number(v, 4);
+};
+
+// A number of a table with its unit, or without when the heading names it: large bytes as 3.79 P, what is no error at all as 0 %.
+k3.amount = (v, unit, bare) => {
+  const text = unit === '%' && Math.abs(v) < 1e-9 ? '0' : unit === 'byte' && Math.abs(v) >= 1e12 ? k3.short(v) : k3.number(v, 5);
+  return bare || !unit || unit === '1' ? text : text + '\u00a0' + unit;
 };
 
 // A time with the unit that fits it.
@@ -56,7 +67,8 @@ k3.kindName = {
   F: 'forward', B: 'backward', I: 'input gradient', W: 'weight gradient', FB: 'forward and backward, overlapped' };
 k3.memoryColour = {
   weights: '#0072b2', gradients: '#56b4e9', optimizer: '#009e73', activations: '#e69f00', transient: '#d55e00',
-  staging: '#cc79a7', fragmentation: '#c8ccd0', outside_allocator: '#7a7f85' };
+  staging: '#cc79a7', fragmentation: '#c8ccd0', outside_allocator: '#7a7f85', 'activation gradients': '#f0e442', workspace: '#882255',
+  'weight gradients': '#117733', 'gathered parameters': '#44aa99', exchange: '#cc79a7', 'kept for another rank': '#8c8c1a', remote_pool: '#8c8c1a' };
 k3.spare = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#f0e442', '#882255'];
 k3.colour = (table, key, index) => table[key] || k3.spare[index % k3.spare.length];
 k3.css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -109,7 +121,7 @@ k3.draw.figures = (box, figures) => box.append(k3.el('dl', { class: 'figures' },
   k3.el('div', {}, k3.el('dt', {}, f.label),
     k3.el('dd', { 'data-key': f.key, 'data-value': f.value,
                   class: (f.key === 'fits' && f.value === 'no') || (f.key === 'short_by_gib' && f.value > 0) ? 'bad' : null },
-      k3.figure(f.value) + (f.unit ? '\u00a0' + f.unit : '')),
+      (f.unit === '%' ? k3.amount(f.value, '%', true) : k3.figure(f.value)) + (k3.unitOf(f) ? '\u00a0' + f.unit : '')),
     k3.el('dd', { class: 'source' }, f.source)))));
 
 k3.draw.note = (box, note) => {

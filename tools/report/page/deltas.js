@@ -32,22 +32,22 @@ k3.deltaLayout = (box, data) => {
 
 k3.deltaBar = (svg, layout, data, from, to, y, height, name, plain) => {
   const x0 = layout.x(Math.min(from, to)), w = Math.max(1, layout.x(Math.max(from, to)) - x0), v = to - from;
-  const fill = (v < 0) !== data.larger ? k3.gainColour : k3.lossColour, text = k3.signed(v, data.unit);
+  const fill = v === 0 ? k3.css('--soft') : (v < 0) !== data.larger ? k3.gainColour : k3.lossColour, text = k3.signed(v, data.unit);
   const bar = k3.el('rect', { x: x0, y, width: w, height, fill: v === 0 ? 'none' : fill, 'fill-opacity': plain ? .45 : 1, stroke: fill,
                               class: 'delta' }, k3.el('title', {}, `${name}: ${text}`));
   const right = v >= 0;
-  svg.append(bar, k3.el('text', { x: right ? x0 + w + 5 : x0 - 5, y: y + height / 2 + 4, 'text-anchor': right ? 'start' : 'end' }, text));
+  svg.append(bar, k3.el('text', { x: right ? x0 + w + 5 : x0 - 5, y: y + height / 2 + 4, 'text-anchor': right ? 'start' : 'end', class: 'value' }, text));
 };
 
 k3.draw.deltas = (box, data) => {
   if (!data.rows.length) { box.append(k3.el('p', {}, 'No change.')); return k3.table(box, data.table); }
   box.append(k3.el('p', { class: 'caption' }, data.table.caption));
   const l = k3.deltaLayout(box, data), top = 6, bottom = top + data.rows.length * l.line, height = bottom + 24;
-  const svg = k3.el('svg', { viewBox: `0 0 ${l.width} ${height}`, width: l.width, role: 'img', class: 'deltas',
+  const svg = k3.el('svg', { viewBox: `0 0 ${l.width} ${height}`, width: l.width, role: 'img', class: 'deltas', 'data-unit': data.unit,
     'aria-label': data.table.caption + ': ' + data.rows.map(r => `${r[0]} ${k3.signed(r[1], data.unit)}`).join(', ') });
   for (const t of k3.ticks(l.low, l.high, l.narrow ? 4 : 8))
     svg.append(k3.el('line', { class: t === 0 && !data.waterfall ? 'zero' : 'axis', x1: l.x(t), x2: l.x(t), y1: 0, y2: bottom }),
-      k3.el('text', { x: l.x(t), y: height - 7, 'text-anchor': 'middle' }, k3.number(t, 4)));
+      k3.el('text', { x: l.x(t), y: height - 7, 'text-anchor': 'middle', class: 'tick' }, k3.amount(t, l.narrow ? '' : data.unit)));
   data.rows.forEach(([label, value, second], i) => {
     const y = top + i * l.line, bar = l.narrow ? y + 18 : y + 3, thick = l.two ? 15 : 17;
     svg.append(l.narrow ? k3.el('text', { x: l.left, y: y + 12 }, label)

@@ -19,7 +19,7 @@ k3.Scatter = class {
     Object.assign(this, { table, axes, onPick, shown: table.rows.map((_, i) => i), chosen: -1 });
   }
   column(key) { return this.table.columns.findIndex(c => c.key === key); }
-  label(k) { const c = this.table.columns[k]; return c.title + (c.unit ? ` (${c.unit})` : ''); }
+  label(k) { return k3.titled(this.table.columns[k]) + (this.table.columns[k].unit === 'mixed' ? ' (unit of the case)' : ''); }
   // False only where a column says that the row does not fit.
   fits(i) { return this.fitColumn < 0 || this.table.rows[i][this.fitColumn] !== 'false'; }
   draw() {
@@ -93,7 +93,7 @@ k3.showRow = (box, data, index) => {
   const rows = table.columns.map((c, k) => [c, table.rows[index][k]]).filter(([, v]) => v !== null && v !== '');
   const line = ([c, v]) => k3.el('tr', {}, k3.el('th', { scope: 'row', title: c.what || null }, c.title),
     k3.el('td', { class: c.text ? null : 'n', 'data-key': c.key, 'data-value': v }, c.text ? String(v) : k3.number(v)),
-    k3.el('td', {}, c.unit), k3.el('td', { class: 'source' }, c.source || table.source));
+    k3.el('td', {}, k3.unitOf(c, table, table.rows[index])), k3.el('td', { class: 'source' }, c.source || table.source));
   const part = (title, list) => list.length ? k3.el('div', { class: 'scroll' }, k3.el('table', {}, k3.el('caption', {}, title),
     k3.el('thead', {}, k3.el('tr', {}, ...['what', 'value', 'unit', 'source'].map((t, i) => k3.el('th', { scope: 'col', class: i === 1 ? 'n' : null }, t)))),
     k3.el('tbody', {}, ...list.map(line)))) : null;
@@ -130,7 +130,7 @@ k3.draw.explore = (box, data) => {
     onOrder: order => { scatter.shown = parallel.order = order; if (ready) { scatter.draw(); parallel.draw(); } } });
   if (same.length) box.append(k3.el('details', {}, k3.el('summary', {}, 'The same in every row'),
     k3.el('dl', { class: 'same' }, ...same.flatMap(k => [k3.el('dt', {}, table.columns[k].title),
-      k3.el('dd', {}, k3.number(table.rows[0][k]) + (table.columns[k].unit ? ' ' + table.columns[k].unit : ''))]))));
+      k3.el('dd', {}, k3.number(table.rows[0][k]) + (k3.unitOf(table.columns[k]) ? ' ' + table.columns[k].unit : ''))]))));
   k3.later.push(() => scatter.draw(), () => { parallel.draw(); ready = true; });  // the table answers before the charts are there
   k3.charts.push([scatter.chart, () => scatter.graph]);
   k3.redraws.push(() => parallel.draw());

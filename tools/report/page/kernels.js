@@ -30,7 +30,7 @@ k3.draw.kernels = (box, data) => {
     const details = k3.el('details', {}, k3.el('summary', {}, 'Times by kernel'));
     table.append(details);
     k3.table(details, { id: 'kernel-times', caption: `${name(a)}, micro-batch ${a.microbatch}: ${k3.seconds(a.length * data.tick_s)}`, source: 'prediction',
-      columns: [{ key: 'kernel', title: 'kernel', text: true }, { key: 'stream', title: 'stream', text: true }, { key: 'count', title: 'count' },
+      columns: [{ key: 'kernel', title: 'kernel', text: true }, { key: 'stream', title: 'stream', text: true }, { key: 'count', title: 'count', unit: '1' },
                 { key: 'time_ms', title: 'time', unit: 'ms', bar: true }],
       rows: [...sums.values()].sort((x, y) => y[3] - x[3]).map(r => [r[0], r[1], r[2], Number(r[3].toPrecision(5))]) });
   };

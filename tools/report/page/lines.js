@@ -2,7 +2,7 @@
 'use strict';
 k3.draw.lines = (box, data) => {
   const column = key => data.table.columns.findIndex(c => c.key === key), x = column(data.x), rows = data.table.rows;
-  const label = k => { const c = data.table.columns[k]; return c.title + (c.unit ? ` (${c.unit})` : ''); };
+  const label = k => k3.titled(data.table.columns[k]);
   const grid = k3.el('div', { class: 'charts' });
   box.append(grid);
   k3.lineCharts = [];
@@ -17,7 +17,7 @@ k3.draw.lines = (box, data) => {
       labels: [label(x), label(y), 'answer'], xlabel: label(x), legend: 'follow', animatedZooms: false, drawPoints: true, pointSize: 2, strokeWidth: 2,
       colors: ['#0072b2', '#d55e00'], series: { answer: { pointSize: 6, strokeWidth: 0 } }, xRangePad: 10, yRangePad: 12, includeZero: false,
       axisLineColor: k3.css('--soft'), gridLineColor: k3.css('--line'),
-      axes: { x: { axisLabelFormatter: v => k3.number(v, 4), valueFormatter: v => `${k3.number(v)} ${data.table.columns[x].unit}`, pixelsPerLabel: 60 },
+      axes: { x: { axisLabelFormatter: v => k3.number(v, 4), valueFormatter: v => `${k3.number(v)} ${k3.unitOf(data.table.columns[x])}`, pixelsPerLabel: 60 },
               y: { axisLabelFormatter: v => k3.short(v), valueFormatter: v => `${k3.number(v, 5)} ${data.table.columns[y].unit}`, axisLabelWidth: 56 } } });
     k3.lineCharts.push(graph);
     k3.charts.push([chart, () => graph]);

@@ -87,11 +87,13 @@ k3.Parallel = class {
     c.moveTo(x, 34);
     c.lineTo(x, this.height - 22);
     c.stroke();
-    c.fillText(title, x, 13, room);
+    // At the border the title leans inwards.
+    const half = Math.min(room, c.measureText(title).width) / 2;
+    c.fillText(title, Math.max(half + 2, Math.min(w - half - 2, x)), 13, room);
     if (words) {
       words.forEach((word, n) => this.label(c, word, x, this.y(a, n), room));
     } else {
-      c.fillText(k3.number(this.extent[a][1], 4) + (column.unit ? ' ' + column.unit : ''), x, 28, room);
+      c.fillText(k3.number(this.extent[a][1], 4) + (k3.unitOf(column) ? ' ' + column.unit : ''), x, 28, room);
       c.fillText(k3.number(this.extent[a][0], 4), x, this.height - 7, room);
     }
     const b = this.brushes.get(a);

@@ -19,7 +19,7 @@ k3.filterTest = (typed, text) => {
 
 // What the columns are: a line each, folded away.
 k3.columnGuide = table => k3.el('details', { class: 'guide' }, k3.el('summary', {}, 'What the columns mean'),
-  k3.el('dl', {}, ...table.columns.flatMap(c => [k3.el('dt', {}, c.title + (c.unit ? ` [${c.unit}]` : '')),
+  k3.el('dl', {}, ...table.columns.flatMap(c => [k3.el('dt', {}, c.title + (k3.unitOf(c) ? ` [${k3.unitOf(c)}]` : '')),
     k3.el('dd', {}, `${c.what || c.title}; source: ${c.source || table.source}`)])));
 
 // options: {onRow(index), onOrder(indices), sort: column index, tools: filters also for few rows}. Returns {choose(index), limit(test)}.
@@ -36,18 +36,19 @@ k3.table = (box, table, options = {}) => {
   const largest = columns.map((c, i) => c.bar ? rows.reduce((most, r) => Math.max(most, Math.abs(r[i]) || 0), 0) : 0);
   const heads = columns.map((c, i) => k3.el('th', { scope: 'col', class: c.text ? null : 'n', 'data-key': c.key || null,
     title: [c.what, c.source && 'source: ' + c.source].filter(Boolean).join('; ') || null },
-    k3.el('button', { type: 'button', class: 'plain', onclick: () => sortBy(i) }, c.title,
-      c.unit && c.unit !== '1' ? k3.el('span', { class: 'unit' }, ' [' + c.unit + ']') : null)));
+    k3.el('button', { type: 'button', class: 'plain', onclick: () => sortBy(i) }, c.title.replace(/([._])/g, '$1\u200b'),
+      k3.unitOf(c) && k3.unitOf(c) !== c.title ? k3.el('span', { class: 'unit' }, ' [' + k3.unitOf(c) + ']') : null)));
   const inputs = columns.map((c, i) => k3.el('input', { type: 'search', 'aria-label': 'filter ' + c.title,
     placeholder: c.text ? 'contains' : '> <', oninput: e => { state.filters[i] = e.target.value; refresh(); } }));
 
   const bar = (value, i) => largest[i] > 0 && value !== null
     ? `background:linear-gradient(270deg,var(--bar) ${k3.number(100 * Math.abs(value) / largest[i], 4)}%,transparent 0)` : null;
-  const cell = (value, c, i) => c.text ? k3.el('td', {}, value === null ? '' : String(value))
-    : k3.el('td', { class: 'n', 'data-value': value, style: bar(value, i) }, k3.number(value, 5));
+  const shown = (value, c, r) => value === null ? '' : c.unit === 'mixed' ? k3.amount(value, k3.unitOf(c, table, r)) : k3.amount(value, c.unit, true);
+  const cell = (value, c, i, r) => c.text ? k3.el('td', {}, value === null ? '' : String(value))
+    : k3.el('td', { class: 'n', 'data-value': value, style: bar(value, i) }, shown(value, c, r));
   const row = index => {
     const tr = k3.el('tr', { 'data-row': index, class: index === state.chosen ? 'chosen' : null },
-      ...columns.map((c, i) => cell(rows[index][i], c, i)));
+      ...columns.map((c, i) => cell(rows[index][i], c, i, rows[index])));
     if (options.onRow) {
       const first = tr.firstChild, text = first.textContent;
       first.replaceChildren(k3.el('button', { type: 'button', class: 'plain' }, text || '(row ' + (index + 1) + ')'));
@@ -96,7 +97,7 @@ k3.table = (box, table, options = {}) => {
   const head = k3.el('thead', {}, k3.el('tr', {}, ...heads));
   if (withTools) head.append(k3.el('tr', { class: 'filters' }, ...inputs.map(i => k3.el('td', {}, i))));
   box.append(k3.el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': table.caption },
-    k3.el('table', { id: 'table-' + table.id, class: columns.length > 8 ? 'wide' : null }, k3.el('caption', {}, table.caption), head, body)));
+    k3.el('table', { id: 'table-' + table.id, class: columns.length > 8 ? 'wide' : null }, k3.el('caption', {}, k3.el('span', {}, table.caption)), head, body)));
   if (withTools) box.append(k3.el('div', { class: 'controls pages' }, count, rows.length > k3.pageRows ? previous : null,
     rows.length > k3.pageRows ? next : null));
   const others = columns.length > 8 ? [] : columns.filter(c => c.source && c.source !== table.source).map(c => `${c.title}: ${c.source}`);
@@ -115,4 +116,8 @@ k3.table = (box, table, options = {}) => {
   };
 };
 
-k3.draw.table = (box, table) => k3.table(box, table);
+k3.draw.table = (box, table) => {
+  const place = table.folded ? k3.el('details', {}, k3.el('summary', {}, table.caption)) : box;
+  if (place !== box) box.append(place);
+  k3.table(place, table);
+};

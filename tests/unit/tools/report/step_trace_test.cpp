@@ -1,5 +1,6 @@
 // The trace and the report of a real step: nothing overlaps, nothing is lost, and the views agree with the breakdown.
 #include "tools/report/step_trace.h"
+#include "tools/report/activation_table.h"
 
 #include <doctest/doctest.h>
 
@@ -125,6 +126,41 @@ TEST_CASE("memory_parts: the parts on the GPU add up to what the rank holds") {
   }
 }
 
+TEST_CASE("memory over time: no category is ever negative, together they stay below the peak and return to the start") {
+  const auto sum = [](const MemoryStep& s) {
+    Bytes all;
+    for (const Bytes b : s.live) all += b;
+    return all;
+  };
+  const StepPrediction& p = prediction();
+  REQUIRE(p.memory_over_time.size() == p.ranks.size());
+  for (std::size_t r = 0; r < p.ranks.size(); ++r) {
+    Bytes most;
+    for (const MemoryStep& s : p.memory_over_time[r]) {
+      for (const Bytes b : s.live) REQUIRE(b >= Bytes(0));
+      REQUIRE(sum(s) <= s.peak);
+      most = std::max(most, s.peak);
+    }
+    const MemoryStep& last = p.memory_over_time[r].back();
+    CHECK(last.live[static_cast<std::size_t>(MemoryCategory::activations)] == Bytes(0));
+    CHECK(last.live[static_cast<std::size_t>(MemoryCategory::activation_gradients)] == Bytes(0));
+    CHECK(most <= p.memory[r].allocated);
+  }
+}
+
+TEST_CASE("activation_table: every stage has every tensor of its layers, with the treatment of the scenario's policy") {
+  const CsvTable table = activation_table(prediction());
+  std::set<std::string> stages, treatments;
+  for (const auto& row : table.rows()) {
+    stages.insert(row[1]);
+    treatments.insert(row[6]);
+    if (row[4] == "moe.expert_up") CHECK(row[6] == "fp8+offload");
+    if (row[4] == "moe.dispatched") CHECK(row[6] == "recompute");
+  }
+  CHECK(stages.size() == 32);
+  CHECK(treatments == std::set<std::string>{"fp8+offload", "offload", "recompute"});
+}
+
 TEST_CASE("run_report: the page names its answer, its assumptions and how to repeat it") {
   const std::string data = run_report({scenario(), prediction(), "k3sim run k3_2048_h800"}).data();
   for (const char* must :
@@ -133,7 +169,8 @@ TEST_CASE("run_report: the page names its answer, its assumptions and how to rep
     CHECK_MESSAGE(data.find(must) != std::string::npos, must);
   CHECK(data.find("\"id\":\"sensitivity\"") == std::string::npos);
   PageDeltas inputs;
-  inputs.table.id = "sensitivity";
+  inputs.table = {"sensitivity", "caption", "prediction", {}, {}};
+  inputs.unit = "%";
   inputs.rows = {{"NIC bandwidth", 1.5, -1.2}};
   const std::string more = run_report({scenario(), prediction(), "k3sim run", nullptr, inputs}).data();
   CHECK(more.find("\"id\":\"sensitivity\"") != std::string::npos);
