@@ -1,8 +1,10 @@
 """The reports of compare and validate: predictions beside measurements."""
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -92,6 +94,78 @@ class ModuleValidation(KernelValidation):
 
 class CollectiveValidation(KernelValidation):
     arguments = ["validate", "--kind", "collective"]
+
+
+def write_cases(path, wanted, every=1):
+    """Some of the shipped cases; all of them would take minutes."""
+    with open("scenarios/validation/cases.yaml", encoding="utf-8") as file:
+        head, *cases = re.split(r"(?m)^(?=- id: )", file.read())
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(head + "".join([c for c in cases if re.search(wanted, c)][::every]))
+
+
+class ScheduleValidation(KernelValidation):
+    """Relative speeds, peak memory and the DualPipe step: rows of several units in one table."""
+
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.NamedTemporaryFile(suffix=".yaml") as cases:
+            write_cases(cases.name, r"^- id: (vocabpar-4b-s2k|dsv3-isca)")
+            cls.arguments = ["validate", "--kind", "schedule", cases.name]
+            super().setUpClass()
+
+    def test_figures_equal_the_summary(self):
+        for key in ("predicted", "skipped"):
+            self.assertEqual(float(self.figures()[key][0]), sum(kind[key] for kind in self.answer["summary"].values()))
+
+    def test_every_row_names_the_unit_of_its_values(self):
+        units = {r["metric"]: r["unit"] for r in self.csv_file("validation.csv")}
+        self.assertEqual(units, {"speed_vs_1f1b": "1", "peak_reserved_gib": "GiB", "step_time_s": "s", "pair_ms": "ms"})
+
+    def test_the_parts_of_the_published_step_are_shown_beside_ours(self):
+        rows = self.answer["dualpipe_step"]
+        for key in ("measured_s", "predicted_s"):
+            for shown, row in zip(self.column("dualpipe_step", key), rows, strict=True):
+                self.assertAlmostEqual(shown, row[key], delta=1e-8 * row[key])
+
+
+class CrossValidation(ReportChecks, unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.NamedTemporaryFile(suffix=".yaml") as cases:
+            write_cases(cases.name, r"group: (megatron-bridge|nanotron)[^$]*\n  hardware: \{gpu: H100", 12)
+            cls.arguments = ["validate", "--cross-validate", cases.name]
+            super().setUpClass()
+
+    def test_the_table_is_the_file_and_the_headline_its_second_row(self):
+        rows = self.csv_file("cross_validation.csv")
+        self.assertEqual(self.column("scores", "constants"), [r["constants"] for r in rows])
+        self.assertEqual(self.column("scores", "median_abs_error_pct"), [float(r["median_abs_error_pct"]) for r in rows])
+        answer = self.page.js("document.querySelector('h1').textContent")
+        self.assertIn(f"median absolute error {float(rows[1]['median_abs_error_pct']):.1f} %", answer)
+        self.check_sorting("scores", "bias_pct")
+
+
+class StepValidation(KernelValidation):
+    arguments = ["validate", "--kind", "step"]
+
+
+class MemoryValidation(KernelValidation):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.NamedTemporaryFile(suffix=".yaml") as cases:
+            write_cases(cases.name, r"^- id: vocabpar-4b-s4k")
+            cls.arguments = ["validate", "--kind", "memory", cases.name]
+            super().setUpClass()
+
+
+class RunValidation(MemoryValidation):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.NamedTemporaryFile(suffix=".yaml") as cases:
+            write_cases(cases.name, r"^- id: mbridge-26.0.*h100", 3)
+            cls.arguments = ["validate", cases.name]
+            super(MemoryValidation, cls).setUpClass()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ Run a file by hand with the program as argument, and --keep FOLDER for screensho
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,11 +21,6 @@ import devtools
 K3SIM = sys.argv[1] if len(sys.argv) > 1 else "build/release/k3sim"
 KEEP = sys.argv[3] if len(sys.argv) > 3 and sys.argv[2] == "--keep" else None
 WIDTHS = (("wide", 1400, False), ("phone", 400, False), ("dark", 1400, True))
-# Numeric columns that count or compare things and therefore have no unit.
-UNITLESS = {
-    "ratio", "links", "links_used", "rank", "stage", "layer", "microbatch", "microbatches", "first", "last", "kernels", "launches", "cases", "predicted", "skipped", "n", "count",
-    "nodes", "gpus", "micro_batch", "moe", "p95_ratio", "replicas_most", "replicas_all", "measured", "requests", "segment_events",
-    "gpus_for_weights", "gpus_for_training_state"}
 _browser = []
 
 
@@ -157,18 +153,30 @@ class ReportChecks:
         self.assertGreater(self.page.js("document.querySelectorAll('section table').length"), 0)
 
     def test_every_number_has_a_unit_and_a_source(self):
+        """In the data of the page and on the screen; the unit of counts and ratios is 1 and not shown."""
         tables = self.page.js("k3.tables.map(t => ({id: t.id, source: t.source, columns: t.columns}))")
         self.assertGreater(len(tables), 0)
         for table in tables:
             for c in table["columns"]:
                 self.assertTrue(c.get("source") or table["source"], (table["id"], c))
-                if not c.get("text") and c["key"] not in UNITLESS and "." not in c["key"]:
-                    self.assertTrue(c.get("unit"), (table["id"], c["key"], "has no unit"))
+                self.assertTrue(c.get("text") or c.get("unit"), (table["id"], c["key"], "has no unit"))
+        self.assertEqual(self.page.js(
+            "k3.tables.flatMap(t => { const e = document.getElementById('table-' + t.id); if (!e) return []; return t.columns.flatMap((c, i) => {"
+            "const head = e.tHead.rows[0].cells[i].textContent, unit = k3.unitOf(c), cells = [...e.tBodies[0].rows].map(r => [r.cells[i], +r.dataset.row]);"
+            "if (c.text) return []; if (c.unit === 'mixed') return cells.filter(([d, r]) => d.textContent && "
+            "!d.textContent.endsWith(k3.unitOf(c, t, t.rows[r]))).map(([d]) => d.textContent);"
+            "return unit && !head.includes(unit) ? [t.id + ': ' + head] : []; }); })"), [])
         for key, (value, text) in self.figures().items():
-            if key not in UNITLESS and isinstance(value, (int, float)):
-                self.assertRegex(text, "\u00a0.+", f"{key} has no unit")
+            if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", str(value)):
+                self.assertRegex(text, "^[^\u00a0]+\u00a0.+", f"{key} has no unit")
         self.assertEqual(self.page.js("[...document.querySelectorAll('.figures > div')].filter(e => "
                                       "!e.querySelector('.source').textContent).length"), 0)
+        sections = "k3.data.sections.filter(s => s.type === '%s').flatMap(s => s.data)"
+        self.assertEqual(self.page.js((sections % "heat") + ".filter(g => !g.unit || !g.source).map(g => g.id)"), [])
+        self.assertEqual(self.page.js((sections % "deltas") + ".filter(d => !d.unit || !d.table.source).map(d => d.table.id)"), [])
+        self.assertEqual(self.page.js(
+            "[...document.querySelectorAll('svg.deltas')].flatMap(svg => { const unit = svg.dataset.unit; return [...svg.querySelectorAll('text.value, text.tick')]"
+            ".map(t => t.textContent).filter(t => !t.endsWith('\u00a0' + unit)); })"), [])
 
     def test_small_dark_and_printed(self):
         for name, width, dark in WIDTHS:
@@ -197,6 +205,9 @@ class ReportChecks:
 
     def test_csv_columns_are_those_of_the_dictionary(self):
         words = self.csv_file("data_dictionary.csv")
+        # data_dictionary.csv has the columns that it explains itself.
+        self.assertEqual(sorted({w["file"] for w in words}),
+                         sorted(n for n in os.listdir(self.folder.name) if n.endswith(".csv") and n != "data_dictionary.csv"))
         for name in sorted({w["file"] for w in words}):
             with open(os.path.join(self.folder.name, name), newline="", encoding="utf-8") as file:
                 header = next(csv.reader(file, strict=True))

@@ -22,6 +22,7 @@
 #include "sim/base/units_text.h"
 #include "tools/commands/command.h"
 #include "tools/commands/text_table.h"
+#include "tools/report/csv.h"
 
 namespace k3sim {
 namespace {
@@ -153,13 +154,22 @@ std::vector<Line> predict(const CollectiveCommandOptions& o) {
 }
 
 std::string to_csv(const std::vector<Line>& lines) {
-  std::string out = "bytes,time_us,algorithm_GBps,bus_GBps,algorithm,protocol,sms,provenance\n";
+  CsvTable out({{"bytes", "byte", "buffer, as nccl-tests counts it"},
+                {"time_us", "us", "predicted time"},
+                {"algorithm_GBps", "GB/s", "bytes over time"},
+                {"bus_GBps", "GB/s", "what the busiest link carries"},
+                {"algorithm", "text", "chosen algorithm"},
+                {"protocol", "text", "chosen protocol"},
+                {"sms", "1", "multiprocessors that the kernel occupies"},
+                {"provenance", "text", "tier of the cost"}});
+  const auto number = [](double v) { return fmt::format("{:.3f}", v); };
   for (const Line& l : lines) {
     const CollectiveTime& p = l.prediction;
-    out += fmt::format("{},{:.3f},{:.3f},{:.3f},{},{},{},{}\n", l.size.count(), p.time.microseconds(), l.algorithm_GBps,
-                       l.bus_GBps, to_string(p.algorithm), to_string(p.protocol), p.sms, to_string(p.provenance));
+    out.add({fmt::to_string(l.size.count()), number(p.time.microseconds()), number(l.algorithm_GBps),
+             number(l.bus_GBps), to_string(p.algorithm), to_string(p.protocol), fmt::to_string(p.sms),
+             to_string(p.provenance)});
   }
-  return out;
+  return out.text();
 }
 
 Json to_json(const CollectiveCommandOptions& o, const std::vector<Line>& lines) {

@@ -15,6 +15,7 @@
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
 #include "tools/commands/text_table.h"
+#include "tools/report/csv.h"
 #include "tools/validation/kernel_validation.h"
 #include "tools/validation/measured_kernels.h"
 #include "tools/validation/measurement_agreement.h"
@@ -83,14 +84,23 @@ void print_families(const std::vector<KernelPrediction>& predictions, std::ostre
 }
 
 std::string to_csv(const std::vector<KernelPrediction>& predictions) {
-  std::string out = "family,kernel,pass,dtype,params,measured_us,predicted_us,error_pct,provenance,reason\n";
+  CsvTable out({{"family", "text", "kind of kernel"},
+                {"kernel", "text", "name of the kernel"},
+                {"pass", "text", "forward or backward"},
+                {"dtype", "text", "precision"},
+                {"params", "text", "sizes, NAME=VALUE joined by semicolons"},
+                {"measured_us", "us", "measured time; empty: none", "measurement"},
+                {"predicted_us", "us", "predicted time; empty: no prediction"},
+                {"error_pct", "%", "predicted over measured minus one", "prediction and measurement"},
+                {"provenance", "text", "tier of the cost"},
+                {"reason", "text", "why there is no prediction"}});
   for (const KernelPrediction& p : predictions)
-    out += fmt::format("{},{},{},{},{},{},{},{},{},\"{}\"\n", p.family, p.kernel, p.pass, p.dtype, p.params,
-                       p.measured_us > 0 ? fmt::format("{:.3f}", p.measured_us) : "",
-                       p.predicted_us > 0 ? fmt::format("{:.3f}", p.predicted_us) : "",
-                       p.compared() ? fmt::format("{:.2f}", 100 * p.error()) : "",
-                       p.predicted_us > 0 ? to_string(p.provenance) : "", p.reason);
-  return out;
+    out.add({p.family, p.kernel, p.pass, p.dtype, p.params,
+             p.measured_us > 0 ? fmt::format("{:.3f}", p.measured_us) : "",
+             p.predicted_us > 0 ? fmt::format("{:.3f}", p.predicted_us) : "",
+             p.compared() ? fmt::format("{:.2f}", 100 * p.error()) : "",
+             p.predicted_us > 0 ? to_string(p.provenance) : "", p.reason});
+  return out.text();
 }
 
 Json to_json(const AgreementGroup& g) {

@@ -74,8 +74,8 @@ nlohmann::ordered_json plan_json(const SearchSpace& space, const SearchResult& r
 void write_plan(const std::string& folder, const SearchSpace& space, const SearchResult& r, std::size_t top,
                 const CommandContext& context) {
   OutputFolder out(folder);
-  add_results(out, {{"plan.csv", plan_table(space, r)}}, plan_page(space, r, context.command));
-  out.add("candidates.csv", candidates_csv(space, r));
+  add_results(out, {{"plan.csv", plan_table(space, r)}, {"candidates.csv", candidates_table(space, r)}},
+              plan_page(space, r, context.command));
   for (std::size_t i = 0; i < std::min(top, r.ranked.size()); ++i)
     out.add(fmt::format("plan-{}.yaml", i + 1), r.ranked[i].scenario_text);
   out.commit();

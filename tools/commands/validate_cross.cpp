@@ -91,9 +91,9 @@ void write_report(const std::string& folder, const CsvTable& csv, const CommandC
   const std::vector<std::string>& held_out = csv.rows().at(1);
   TableReport r;
   r.title = "Validation with constants that have not seen the case";
-  r.answer =
-      fmt::format("{} published runs, constants of the other families: median absolute error {} %, 90 % below {} %",
-                  held_out[2], held_out[3], held_out[4]);
+  r.answer = fmt::format(
+      "{} published runs, constants of the other families: median absolute error {:.1f} %, 90 % below {:.1f} %",
+      held_out[2], std::stod(held_out[3]), std::stod(held_out[4]));
   r.table = page_table("scores", "Absolute error of the step time", "prediction and publication", csv);
   r.notes = {
       "Held-out families: the constants of the software stacks are fitted without the family of the case that is "

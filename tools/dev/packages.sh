@@ -3,7 +3,7 @@
 
 K3SIM_BUILD_PACKAGES="cmake g++ ninja-build ccache libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libeigen3-dev
 zlib1g-dev libboost-dev doctest-dev libbenchmark-dev libjs-dygraphs"
-K3SIM_TEST_PACKAGES="python3 chromium fonts-dejavu-core"  # reports are tested in a browser
+K3SIM_TEST_PACKAGES="python3 chromium fonts-dejavu-core python3-pandas"  # reports in a browser, CSV files in pandas
 K3SIM_CHECK_PACKAGES="git python3 clang-format clang-tidy"
 
 # install_missing PACKAGE...

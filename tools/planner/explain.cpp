@@ -132,16 +132,18 @@ CsvTable plan_table(const SearchSpace& space, const SearchResult& result) {
   return out;
 }
 
-std::string candidates_csv(const SearchSpace& space, const SearchResult& result) {
-  std::vector<std::string> header{"id", "reason"};
-  for (const SpaceAxis& axis : space.axes()) header.push_back(axis.key);
-  std::string out = csv_line(header);
+CsvTable candidates_table(const SearchSpace& space, const SearchResult& result) {
+  std::vector<CsvColumn> columns{{"id", "text", "digest of the settings", "scenario"},
+                                 {"reason", "text", "ok, or the rule that removed the configuration", "search"}};
+  const std::vector<CsvColumn> axes = axis_columns(space);
+  columns.insert(columns.end(), axes.begin(), axes.end());
+  CsvTable out(std::move(columns));
   for (std::int64_t i = 0; i < space.size(); ++i) {
     std::vector<std::string> cells{space.id(i), to_string(result.reasons[static_cast<std::size_t>(i)])};
     const std::vector<int> choice = space.choice(i);
     for (std::size_t a = 0; a < choice.size(); ++a)
       cells.push_back(space.axes()[a].values[static_cast<std::size_t>(choice[a])].text);
-    out += csv_line(cells);
+    out.add(std::move(cells));
   }
   return out;
 }

@@ -20,7 +20,7 @@ std::vector<PartChange> part_changes(const StepSummary& first, const StepSummary
 std::string explain_winner(const SearchSpace& space, const Ranked& winner, const Ranked& other);
 
 CsvTable plan_table(const SearchSpace& space, const SearchResult& result);
-std::string candidates_csv(const SearchSpace& space, const SearchResult& result);  // every configuration's verdict
+CsvTable candidates_table(const SearchSpace& space, const SearchResult& result);  // every configuration's verdict
 // "how many candidates each rule removed", one line per reason.
 std::string counts_text(const SearchResult& result);
 // key=value of the axes that have several values.

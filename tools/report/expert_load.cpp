@@ -49,13 +49,13 @@ PageTable load_table(const std::vector<ExpertLoadDraw>& draws) {
   PageTable t{"expert_load",
               "The drawn layers and micro-batches",
               "prediction; routing of the scenario",
-              {{"layer", "draw of layer", "", "layers with the same experts are draws of one law"},
-               {"microbatch", "micro-batch", "", ""},
+              {{"layer", "draw of layer", "1", "layers with the same experts are draws of one law"},
+               {"microbatch", "micro-batch", "1", ""},
                {"violation", "most loaded expert", "x", "over the mean, minus one"},
                {"arriving", "fullest rank, arriving", "x", "tokens of its own experts over the mean rank"},
                {"computed", "fullest rank, computed", "x", "padded rows over those of balanced routing"},
-               {"replicas_most", "most replicas", "", "expert copies that one rank receives"},
-               {"replicas_all", "all replicas", "", "copies sent in the group"}},
+               {"replicas_most", "most replicas", "1", "expert copies that one rank receives"},
+               {"replicas_all", "all replicas", "1", "copies sent in the group"}},
               {}};
   for (const ExpertLoadDraw& d : draws) {
     double sum = 0;

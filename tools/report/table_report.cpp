@@ -38,6 +38,8 @@ bool is_number(const std::string& s) {
 std::string title_of(std::string name) {
   if (name.find('.') != std::string::npos) return name;  // a scenario's key
   if (name.ends_with("_usd_per_step")) return "cost per step";
+  if (name == "tokens_per_s_per_gpu") return "throughput per GPU";
+  if (name == "model_tflops_per_gpu") return "model FLOP rate";
   for (const UnitSuffix& u : kUnits) {
     const std::string_view suffix = u.suffix;
     if (suffix[0] != '_' || !name.ends_with(suffix) || suffix == "_hours" || suffix.ends_with("_gpu")) continue;
@@ -85,8 +87,7 @@ std::string unit_of_name(const std::string& name) {
 
 PageColumn page_column(const CsvColumn& c) {
   const bool text = c.unit == "text";
-  const bool bare = text || c.unit == "1" || c.unit == "mixed";
-  return {c.name, title_of(c.name), bare ? "" : c.unit, c.what, text, false, c.source};
+  return {c.name, title_of(c.name), text ? "" : c.unit, c.what, text, false, c.source};
 }
 
 PageTable page_table(const std::string& id, const std::string& caption, const std::string& source,
@@ -125,7 +126,8 @@ TableReport table_report_of_csv(const CsvData& csv, const std::string& title, co
   for (std::size_t c = 0; c < csv.header.size(); ++c) {
     const bool text = std::any_of(csv.rows.begin(), csv.rows.end(),
                                   [&](const auto& row) { return !row[c].empty() && !is_number(row[c]); });
-    PageColumn column = page_column({csv.header[c], text ? "text" : unit_of_name(csv.header[c]), ""});
+    const std::string unit = unit_of_name(csv.header[c]);
+    PageColumn column = page_column({csv.header[c], text ? "text" : unit.empty() ? "1" : unit, ""});
     for (const CsvColumn& k : known)
       if (k.name == csv.header[c]) column = page_column(k);
     column.text = text;

@@ -24,8 +24,8 @@ std::vector<PageFigure> figures(const CapacityPageInput& in, const CapacityAnswe
   const CapacityQuestion& q = in.question;
   return {
       {"tokens", "tokens to train", n(a.tokens), "tokens", q.tokens ? asked : "prediction"},
-      {"gpus", "GPUs", n(a.gpus), "", q.gpus ? asked : "prediction"},
-      {"days", "days", n(a.days), "days", "prediction"},
+      {"gpus", "cluster", n(a.gpus), "GPUs", q.gpus ? asked : "prediction"},
+      {"days", "duration", n(a.days), "days", "prediction"},
       {"gpu_hours", "GPU hours", n(a.gpu_hours), "h", "prediction"},
       {"cost_usd", "cost", n(a.cost), "USD", "prediction x price"},
       {"cost_usd_per_trillion_tokens", "cost per trillion tokens", n(a.cost_per_trillion), "USD", "prediction x price"},
@@ -36,9 +36,8 @@ std::vector<PageFigure> figures(const CapacityPageInput& in, const CapacityAnswe
       {"goodput_pct", "goodput under failures", n(100.0 * a.goodput.share), "%", "Daly model"},
       {"hours_between_interruptions", "between interruptions", n(a.goodput.hours_between), "h", "failure rates"},
       {"checkpoint_every_s", "best checkpoint interval", n(a.goodput.checkpoint_every_s), "s", "Daly model"},
-      {"gpus_for_weights", "GPUs that hold the weights", n(a.gpus_for_weights), "", "scenario and profile"},
-      {"gpus_for_training_state", "GPUs that hold the training state", n(a.gpus_for_states), "",
-       "scenario and profile"}};
+      {"gpus_for_weights", "hold the weights", n(a.gpus_for_weights), "GPUs", "scenario and profile"},
+      {"gpus_for_training_state", "hold the training state", n(a.gpus_for_states), "GPUs", "scenario and profile"}};
 }
 
 PageDeltas levers(const CapacityPageInput& in, const CapacityAnswer& a) {

@@ -164,12 +164,12 @@ HtmlPage replay_page(const ReplayReport& r, const std::string& command) {
                 : "every block and segment of the emulated allocator is the measured one";
   HtmlPage page("Replay of a memory snapshot", answer);
   page.figures("The answer in numbers",
-               {{"requests", "requests", fmt::format("{}", r.requests), "", "measurement"},
+               {{"requests", "replayed", fmt::format("{}", r.requests), "requests", "measurement"},
                 {"measured_reserved_gib", "peak reserved, measured", csv_number(r.measured_peak_reserved.gibibytes()),
                  "GiB", "measurement"},
                 {"emulated_reserved_gib", "peak reserved, emulated", csv_number(r.emulated_peak_reserved.gibibytes()),
                  "GiB", "prediction"},
-                {"segment_events", "segment events", fmt::format("{}", r.segment_events), "", "prediction"}});
+                {"segment_events", "of segments", fmt::format("{}", r.segment_events), "events", "prediction"}});
   page.table("Peaks", page_table("peaks", "Measured and emulated", kBoth, replay_table(r)));
   page.note(
       "Assumptions and provenance",

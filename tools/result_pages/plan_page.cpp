@@ -105,7 +105,7 @@ PageTable margin_table(const FitAnswer& a) {
               fmt::format("Memory of every pipeline stage on {} node{}, {:.1f} GiB per GPU; {}", a.nodes,
                           a.nodes == 1 ? "" : "s", a.capacity.gibibytes(), a.layout),
               "prediction",
-              {{"stage", "pipeline stage", "", "", false, false, "scenario"},
+              {{"stage", "pipeline stage", "1", "", false, false, "scenario"},
                {"used_gib", "used", "GiB", "peak held by the process", false, true},
                {"margin_gib", "margin", "GiB", "what is left"},
                {"peak_action", "peak at", "", "action of the schedule at which memory peaks", true}},
@@ -170,8 +170,8 @@ HtmlPage fit_page(const SearchSpace& space, const std::vector<FitAnswer>& answer
     const std::string head = answers.size() > 1 ? " (" + a.gpu + ")" : "";
     page.figures(
         "The answer in numbers" + head,
-        {{"nodes", "nodes", fmt::format("{}", a.nodes), "", "prediction"},
-         {"gpus", "GPUs", fmt::format("{}", a.scenario.cluster.gpus()), "", "prediction"},
+        {{"nodes", "fewest nodes", fmt::format("{}", a.nodes), "nodes", "prediction"},
+         {"gpus", "GPUs in them", fmt::format("{}", a.scenario.cluster.gpus()), "GPUs", "prediction"},
          {"capacity_gib", "memory of one GPU", csv_number(a.capacity.gibibytes()), "GiB", "profile"},
          {"binding_gib", "largest term: " + a.binding, csv_number(a.binding_gib), "GiB", "prediction, fullest stage"}});
     page.table("Margin of every stage" + head, margin_table(a));

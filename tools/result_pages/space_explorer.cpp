@@ -115,7 +115,7 @@ std::vector<PageFigure> row_figures(const ResultRows& rows, std::size_t row) {
   std::vector<PageFigure> out;
   for (const KeyFigure& f : kFigures) {
     const CsvColumn& c = rows.columns[rows.column(f.key)];
-    out.push_back({f.key, f.label, rows.text(row, f.key), c.unit == "1" ? "" : c.unit, c.source});
+    out.push_back({f.key, f.label, rows.text(row, f.key), f.key == std::string("gpus") ? "GPUs" : c.unit, c.source});
   }
   return out;
 }
@@ -125,7 +125,7 @@ PageTable reasons_table(const std::vector<std::pair<std::string, std::int64_t>>&
               fmt::format("What became of {} configurations", all),
               "search",
               {{"reason", "reason", "", "code in the CSV file", true},
-               {"count", "configurations", "", "how many ended with it", false, true},
+               {"count", "configurations", "1", "how many ended with it", false, true},
                {"share_pct", "share", "%", "of all configurations"},
                {"what", "what it says", "", "the rule", true}},
               {}};

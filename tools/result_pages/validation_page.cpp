@@ -29,8 +29,8 @@ void add_groups(std::vector<PageTable>& tables, const Rows& rows, const std::str
               "Absolute errors by " + title,
               "prediction and publication",
               {{"group", title, "", "", true, false, "publication"},
-               {"predicted", "predicted", "", "cases with a prediction"},
-               {"skipped", "skipped", "", "cases without one"},
+               {"predicted", "predicted", "1", "cases with a prediction"},
+               {"skipped", "skipped", "1", "cases without one"},
                {"median_pct", "median", "%", "median absolute error", false, true},
                {"p90_pct", "90 %", "%", "90th percentile of the absolute error"},
                {"bias_pct", "bias", "%", "mean signed error"}},
@@ -50,7 +50,7 @@ PageTable spread(const Rows& rows) {
               "How the absolute errors are spread",
               "prediction and publication",
               {{"class", "absolute error", "", "", true},
-               {"cases", "cases", "", "in this class", false, true},
+               {"cases", "cases", "1", "in this class", false, true},
                {"share_pct", "share", "%", "of all predicted"},
                {"within_pct", "this or better", "%", "share of all predicted"}},
               {}};
@@ -78,7 +78,7 @@ PageTable skipped(const Rows& rows) {
   PageTable t{"skipped",
               "Why cases are not predicted",
               "publication",
-              {{"reason", "reason", "", "", true}, {"cases", "cases", "", "", false, true}},
+              {{"reason", "reason", "", "", true}, {"cases", "cases", "1", "", false, true}},
               {}};
   std::map<std::string, int> reasons;
   for (const ValidationRow* r : rows)
@@ -101,16 +101,17 @@ CsvTable validation_table(const Rows& rows) {
                 {"moe", "1", "1: mixture of experts", published},
                 {"status", "text", "predicted or skipped"},
                 {"metric", "text", "compared quantity, with its unit", published},
-                {"unit", "text", "of measured and predicted", published},
+                {"unit", "text", "of measured and predicted; 1: a ratio", published},
                 {"measured", "mixed", "published value", published},
                 {"predicted", "mixed", "our value"},
                 {"error_pct", "%", "predicted over measured minus one", "prediction and publication"},
                 {"reason", "text", "why it is not predicted"}});
   for (const ValidationRow* r : rows) {
     const bool ok = done(*r);
+    const std::string unit = unit_of_name(r->metric);
     out.add({r->id, r->group, r->tier, r->family, r->kind, r->gpu, r->precision, r->moe ? "1" : "0", r->status,
-             r->metric, unit_of_name(r->metric), ok ? csv_number(r->measured) : "", ok ? csv_number(r->predicted) : "",
-             ok ? csv_number(r->error_pct()) : "", ok ? "" : r->reason});
+             r->metric, unit.empty() ? "1" : unit, ok ? csv_number(r->measured) : "",
+             ok ? csv_number(r->predicted) : "", ok ? csv_number(r->error_pct()) : "", ok ? "" : r->reason});
   }
   return out;
 }
@@ -123,8 +124,8 @@ HtmlPage validation_page(const ValidationPageInput& in) {
                   s.predicted, s.skipped, s.median_abs, s.p90_abs, s.bias));
   page.figures(
       "The answer in numbers",
-      {{"predicted", "cases predicted", fmt::format("{}", s.predicted), "", "publication"},
-       {"skipped", "cases without prediction", fmt::format("{}", s.skipped), "", "publication"},
+      {{"predicted", "predicted", fmt::format("{}", s.predicted), "cases", "publication"},
+       {"skipped", "without prediction", fmt::format("{}", s.skipped), "cases", "publication"},
        {"median_abs_error_pct", "median absolute error", csv_number(s.median_abs), "%", "prediction and publication"},
        {"p90_abs_error_pct", "90 % of errors below", csv_number(s.p90_abs), "%", "prediction and publication"},
        {"bias_pct", "bias", csv_number(s.bias), "%", "prediction and publication"}});
@@ -137,6 +138,7 @@ HtmlPage validation_page(const ValidationPageInput& in) {
   add_groups(tables, in.scored, "size", [](const ValidationRow& r) { return r.size_class; });
   add_groups(tables, in.scored, "source", [](const ValidationRow& r) { return r.group; });
   for (const PageTable& t : tables) page.table(&t == tables.data() ? "Errors by group" : "", t);
+  for (const PageTable& t : in.more) page.table(t.caption, t);
   PageExplorer e{page_table("cases", fmt::format("{} cases", in.rows.size()), "prediction and publication",
                             validation_table(in.rows)),
                  {"measured", true, true},

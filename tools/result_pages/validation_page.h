@@ -20,6 +20,7 @@ struct ValidationPageInput {
   std::vector<std::string> notes;
   std::string command;
   std::optional<ErrorSummary> summary = {};  // of kinds that count in their own way; else of `scored`
+  std::vector<PageTable> more = {};          // after the groups, each with its caption as heading
 };
 
 CsvTable validation_table(const std::vector<const ValidationRow*>& rows);

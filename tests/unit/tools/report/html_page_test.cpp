@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/base/check.h"
 #include "sim/base/error.h"
 #include "tools/report/page_assets.h"
 #include "tools/report/table_report.h"
@@ -48,6 +49,21 @@ TEST_CASE("HtmlPage: numeric columns hold numbers, text columns text, missing ce
   CHECK(rows.at(1).at(0) == "12");
   CHECK(rows.at(1).at(1).is_null());
   CHECK(rows.at(2).at(1) == "007");
+}
+
+TEST_CASE("HtmlPage: a number without unit or source is refused, wherever it stands") {
+  HtmlPage page("t", "a");
+  CHECK_NOTHROW(
+      page.table("", {"t", "c", "prediction", {{"n", "count", "1", ""}, {"w", "word", "", "", true}}, {{"1", "x"}}}));
+  CHECK_THROWS_AS(page.table("", {"t", "c", "prediction", {{"n", "count", "", ""}}, {{"1"}}}), InternalError);
+  CHECK_THROWS_AS(page.table("", {"t", "c", "", {{"n", "count", "s", ""}}, {{"1"}}}), InternalError);
+  CHECK_THROWS_AS(page.figures("", {{"k", "label", "1.5", "", "prediction"}}), InternalError);
+  CHECK_THROWS_AS(page.figures("", {{"k", "label", "1.5", "s", ""}}), InternalError);
+  CHECK_NOTHROW(page.figures("", {{"k", "label", "yes", "", "prediction"}}));
+  CHECK_THROWS_AS(page.heat("", {{"h", "c", "prediction", "", "row", "column", {"r"}, {"c"}, {{1.0}}}}), InternalError);
+  PageDeltas bars;
+  bars.table = {"d", "c", "prediction", {}, {}};
+  CHECK_THROWS_AS(page.deltas("", bars), InternalError);
 }
 
 TEST_CASE("HtmlPage: the page built again from its data is the same page") {
