@@ -34,6 +34,8 @@ mkdir "$dir/printed"
   >/dev/null || fail "kernels"
 
 python3 tests/cli/csv_strict.py "$dir" || fail "a file is not strict"
+# DuckDB is no Debian package: checked where npm's @duckdb/node-api is found.
+if node -e 'require("@duckdb/node-api")' 2>/dev/null; then node tests/cli/csv_duckdb.js "$dir" || fail "DuckDB"; fi
 for python in python3 /usr/bin/python3; do
   "$python" -c 'import pandas' 2>/dev/null || continue
   "$python" tests/cli/csv_strict.py "$dir" --pandas || fail "pandas"
