@@ -6,11 +6,15 @@ fail() { echo "FAILED: $1"; exit 1; }
 dir=$(mktemp -d) || fail "mktemp"
 trap 'rm -rf "$dir"' EXIT
 
-for n in 1 2; do "$k3sim" run k3_2048_h800 --out "$dir/$n" >/dev/null 2>&1 || fail "run $n"; done
+for n in 1 2; do "$k3sim" run k3_2048_h800 --out "$dir/$n" >"$dir/printed" 2>/dev/null || fail "run $n"; done
 for f in summary.json ranks.csv breakdown.csv memory.csv memory_peak.csv memory_curve.csv trace.json.gz report.html; do
   [ -s "$dir/1/$f" ] || fail "$f is missing"
 done
 diff -r "$dir/1" "$dir/2" || fail "two runs differ"
+[ "$(wc -l < "$dir/printed")" -lt 40 ] || fail "the terminal summary has $(wc -l < "$dir/printed") lines"
+"$k3sim" run k3_vision_h800 --set activation.policy=none --detail step >"$dir/short" 2>/dev/null || fail "a run that does not fit"
+[ "$(wc -l < "$dir/short")" -lt 40 ] || fail "the summary of a run that does not fit has $(wc -l < "$dir/short") lines"
+grep -q "what would save it" "$dir/short" || fail "no advice where memory is short"
 [ "$(wc -c < "$dir/1/report.html")" -lt 1500000 ] || fail "the report is over 1.5 MB"
 
 cp "$dir/1/report.html" "$dir/kept.html"

@@ -111,6 +111,16 @@ MemoryView memory_view(const Scenario& scenario, const StepPrediction& p, const 
   return {rank_memory_report(plan, machine, p.summary.worst_memory_rank), outside_parts(plan, machine)};
 }
 
+constexpr int kMostLines = 39;  // of the terminal summary
+
+std::string summary_text(const Scenario& scenario, const StepPrediction& p, const std::optional<MemoryView>& fullest,
+                         bool colour) {
+  std::string text = text_summary(scenario, p, colour);
+  const auto lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  if (fullest) text += memory_log_text(*fullest, kMostLines - lines);
+  return text;
+}
+
 bool retried(const StepPrediction& p) {
   return std::any_of(p.memory.begin(), p.memory.end(), [](const RankMemory& m) { return m.retries > 0; });
 }
@@ -130,7 +140,7 @@ int predict(const Options& o, CommandContext& context) {
   if (context.json)
     context.out << summary_json(scenario, p);
   else
-    context.out << text_summary(scenario, p, context.colour()) << (fullest ? memory_log_text(*fullest) : "");
+    context.out << summary_text(scenario, p, fullest, context.colour());
   if (!o.out.empty()) context.err << "report: " << o.out << "/report.html\n";
   return o.require_fit && !p.summary.fits ? 1 : 0;
 }

@@ -61,23 +61,23 @@ std::string ranges(const std::vector<int>& sorted) {
 }
 
 PageTable choices_table(const StepPlan& plan) {
-  PageTable t{"activation_choices",
-              "What the search of every pipeline rank found",
-              "prediction; search over sums, checked by the memory walk",
-              {{"rank", "pipeline rank", "1", "searched on its own"},
-               {"from", "started from", "", "the preset from which the best choice was reached", true},
-               {"full", "full recompute", "", "only layer inputs are kept", true},
-               {"added_ms", "added time", "ms", "per micro-batch, replays and copies that outlast their layer", false,
-                true},
-               {"gpu_gib", "activations at the peak", "GiB", "by the search's sums"},
-               {"host_gib", "in host memory", "GiB", "per GPU"},
-               {"remote_gib", "on another rank", "GiB", "per GPU"}},
-              {}};
+  PageTable t{
+      "activation_choices",
+      "What the search of every pipeline rank found",
+      "prediction; search over sums, checked by the memory walk",
+      {{"rank", "pipeline rank", "1", "searched on its own"},
+       {"from", "started from", "", "the preset from which the best choice was reached", true},
+       {"full", "full recompute", "", "only layer inputs are kept", true},
+       {"added_ms", "added time", "ms", "per micro-batch, replays and copies that outlast their layer", false, true},
+       {"gpu_gib", "activations at the peak", "GiB", "by the search's sums"},
+       {"host_gib", "in host memory", "GiB", "per GPU"},
+       {"remote_gib", "on another rank", "GiB", "per GPU"}},
+      {}};
   for (std::size_t r = 0; r < plan.choices.size(); ++r) {
     const PolicyChoice& c = plan.choices[r];
     t.rows.push_back({std::to_string(r), c.from.empty() ? "the scenario's rules" : c.from, c.full ? "yes" : "no",
-                      csv_number(1e3 * c.added_seconds), csv_number(c.peak.gibibytes()),
-                      csv_number(c.host.gibibytes()), csv_number(c.remote.gibibytes())});
+                      csv_number(1e3 * c.added_seconds), csv_number(c.peak.gibibytes()), csv_number(c.host.gibibytes()),
+                      csv_number(c.remote.gibibytes())});
   }
   return t;
 }
@@ -138,10 +138,10 @@ PageTable policy_summary(const std::string& policy, const std::vector<std::pair<
   std::vector<double> sizes;
   for (const auto& [key, stages] : rows) {
     const auto& [kind, tensor, mib, treatment] = key;
-    auto at = std::find_if(t.rows.begin(), t.rows.end(), [&, &kind = kind, &treatment = treatment, &where = stages](
-                                                             const auto& r) {
-      return r[0] == kind && r[1] == treatment && r[3] == where;
-    });
+    auto at = std::find_if(t.rows.begin(), t.rows.end(),
+                           [&, &kind = kind, &treatment = treatment, &where = stages](const auto& r) {
+                             return r[0] == kind && r[1] == treatment && r[3] == where;
+                           });
     if (at == t.rows.end()) {
       t.rows.push_back({kind, treatment, "", stages, tensor});
       sizes.push_back(std::stod(mib));

@@ -1,6 +1,6 @@
-// What the activation policy does with every tensor that waits for backward, by stage: the treatments that the layers of
-// the plan were built with, so that presets, rules by name and the policy `auto` are shown alike.
-// Source: k3-facts 2.4; models/memory/storage_rules.h.
+// What the activation policy does with every tensor that waits for backward, by stage: the treatments that the layers
+// of the plan were built with, so that presets, rules by name and the policy `auto` are shown alike. Source:
+// k3-facts 2.4; models/memory/storage_rules.h.
 #pragma once
 
 #include <vector>

@@ -44,11 +44,28 @@ std::int64_t mebibytes(Bytes b) {
   return b.count() >> 20;
 }
 
+// The largest, equal ones together, in at most `most` lines.
 std::string part_lines(const std::vector<LivePart>& parts, std::size_t most) {
+  std::vector<std::pair<LivePart, int>> sums;
+  for (const LivePart& p : parts) {
+    const auto same = std::find_if(sums.begin(), sums.end(), [&](const auto& s) {
+      return s.first.what == p.what && s.first.category == p.category;
+    });
+    if (same == sums.end()) {
+      sums.emplace_back(p, 1);
+    } else {
+      same->first.bytes += p.bytes;
+      ++same->second;
+    }
+  }
+  std::stable_sort(sums.begin(), sums.end(),
+                   [](const auto& a, const auto& b) { return a.first.bytes > b.first.bytes; });
   std::string out;
-  for (std::size_t i = 0; i < std::min(most, parts.size()); ++i)
-    out += fmt::format("  {:>8.2f} GiB  {} ({})\n", parts[i].bytes.gibibytes(), parts[i].what,
-                       to_string(parts[i].category));
+  for (std::size_t i = 0; i < std::min(most, sums.size()); ++i) {
+    const auto& [part, count] = sums[i];
+    out += fmt::format("  {:>8.2f} GiB  {}{} ({})\n", part.bytes.gibibytes(),
+                       count > 1 ? fmt::format("{} x ", count) : "", part.what, to_string(part.category));
+  }
   return out;
 }
 
@@ -110,22 +127,23 @@ std::string memory_log_json(const MemoryView& view) {
   return j.dump();
 }
 
-std::string memory_log_text(const MemoryView& view) {
+std::string memory_log_text(const MemoryView& view, int lines) {
   const MemoryReport& r = view.report;
-  std::string out;
-  if (r.out_of_memory) {
-    out += fmt::format("\nout of memory on pipeline rank {}: {}\n", r.rank, *r.out_of_memory);
-    out += part_lines(r.at_failure, 8);
-  } else {
-    out += fmt::format("\nlargest tensors at the peak of pipeline rank {} (allocator, {})\n", r.rank, r.peak_at);
-    out += part_lines(r.at_peak, 5);
+  const auto room = [&](int taken) { return static_cast<std::size_t>(std::max(1, lines - taken)); };
+  if (!r.out_of_memory) {
+    std::string out =
+        fmt::format("\nlargest tensors at the peak of pipeline rank {} (allocator, {})\n", r.rank, r.peak_at);
+    out += part_lines(r.at_peak, std::min<std::size_t>(5, room(r.retries > 0 ? 3 : 2)));
     if (r.retries > 0)
       out +=
           fmt::format("  fits because unused segments are given back: {} allocator retries in two steps\n", r.retries);
+    return out;
   }
-  if (r.out_of_memory && !r.knobs.empty()) out += "what would save it\n";
-  for (const std::string& k : r.knobs)
-    if (r.out_of_memory) out += "  " + k + "\n";
+  std::string out = fmt::format("\nout of memory on pipeline rank {}: {}\n", r.rank, *r.out_of_memory);
+  const std::size_t knobs = std::min<std::size_t>(r.knobs.size(), room(4));
+  out += part_lines(r.at_failure, std::min<std::size_t>(5, room(static_cast<int>(knobs) + 3)));
+  if (knobs > 0) out += "what would save it\n";
+  for (std::size_t i = 0; i < knobs; ++i) out += "  " + r.knobs[i] + "\n";
   return out;
 }
 

@@ -24,6 +24,7 @@ CsvTable memory_curve_table(const MemoryView& view);
 // "knobs"}; bytes in MiB where not said otherwise.
 std::string memory_log_json(const MemoryView& view);
 // Largest tensors at the peak; where memory runs out and what would save it when it does.
-std::string memory_log_text(const MemoryView& view);
+// At most `lines` of text, at least two.
+std::string memory_log_text(const MemoryView& view, int lines);
 
 }  // namespace k3sim

@@ -63,13 +63,14 @@ std::string memory_lines(const StepPrediction& p, bool colour) {
   return out;
 }
 
+// The causes of the bubble in one line below it.
 std::string bubble_lines(const StepSummary& s, double step) {
   std::string out;
   for (const BubbleCause& cause : bubble_causes()) {
     const double t = (s.mean.why.*cause.field).seconds();
-    if (t >= 5e-7 * step) out += fmt::format("    {:<15} {:>8.3f} s   {:>5.1f} %\n", cause.key, t, 100.0 * t / step);
+    if (t >= 5e-4 * step) out += fmt::format("{}{} {:.3f} s", out.empty() ? "    " : ", ", cause.key, t);
   }
-  return out;
+  return out.empty() ? out : out + "\n";
 }
 
 std::string layout(const Scenario& s) {
@@ -102,7 +103,7 @@ std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool
   out += "where the step goes (mean over pipeline ranks)\n";
   for (const BreakdownPart& part : breakdown_parts()) {
     const double t = (s.mean.*part.field).seconds();
-    if (t < 5e-7 * step) continue;
+    if (t < 5e-4 * step) continue;  // 0.0 %
     out += fmt::format("  {:<17} {:>8.3f} s   {:>5.1f} %  {}\n", part.key, t, 100.0 * t / step, bar(t / step, colour));
     if (part.field == &RankBreakdown::bubble) out += bubble_lines(s, step);
   }
