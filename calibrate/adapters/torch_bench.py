@@ -59,7 +59,7 @@ class TorchBench:
         self._rest()
         for _ in range(WARM_UP):
             last_us = self._batch(launch, cold, before, 1)[0]
-        repeats = max(1, min(20, int(20_000 / max(last_us, 1.0))))
+        repeats = self._agreed(max(1, min(20, int(20_000 / max(last_us, 1.0)))))
         samples = []
         while not self._agree(stable(samples)):
             samples.extend(self._batch(launch, cold, before, repeats))
@@ -98,8 +98,12 @@ class TorchBench:
 
     def _agree(self, finished):
         """All ranks stop after the same number of repeats: rank 0 decides."""
+        return bool(self._agreed(1 if finished else 0))
+
+    def _agreed(self, number):
+        """Rank 0's value on all ranks: collectives need as many calls on each."""
         if self.ranks == 1:
-            return finished
-        flag = self.integers([1 if finished else 0])
-        self.torch.distributed.broadcast(flag, 0)
-        return bool(flag.item())
+            return number
+        shared = self.integers([number])
+        self.torch.distributed.broadcast(shared, 0)
+        return int(shared.item())

@@ -80,6 +80,17 @@ CurveSpec serial_chain() {
           .fastest_bw = 0};
 }
 
+CurveSpec kda_prepass() {
+  return {.form = "prepass_chain",
+          .fewest_rows = 8,
+          .parameters = {{"fixed_us", {7, 0.1}},
+                         {"sm_chunk_us", {1.75, 0.1}},
+                         {"pair_share", {0.9, 0.3}},
+                         {"crowd_share", {1.0, 0.3}}},
+          .linear_terms = {},
+          .fastest_bw = 0};
+}
+
 CurveSpec linear(int fewest, std::vector<std::string> terms) {
   return {.form = "linear", .fewest_rows = fewest, .parameters = {}, .linear_terms = std::move(terms), .fastest_bw = 0};
 }
@@ -96,6 +107,8 @@ CurveSpec curve_spec(const std::string& key, const GpuLimits& g) {
     spec = attention(g, key.find("fa2") != std::string::npos, key.find("forward") != std::string::npos);
   else if (key == "kda_flash_forward")
     spec = serial_chain();
+  else if (key.rfind("kda_prepass_", 0) == 0)
+    spec = kda_prepass();
   else if (key.rfind("kda_fla_", 0) == 0)
     spec = linear(2, {"rate_peak", "fixed_us"});
   else if (key == "norm")

@@ -106,11 +106,20 @@ void read_attention(KernelRow& row, const Params& p) {
   row.shape_family = fmt::format("H={};S={};dqk={}", heads, p.at("S"), p.at("dqk"));
 }
 
+void read_kda_prepass(KernelRow& row, const Params& p, bool forward) {
+  row.kernel = kda_prepass_kernel("kda_prepass", forward ? Pass::forward : Pass::input_grad, p.at("nseq"),
+                                  p.at("T") / p.at("nseq"), p.at("H"), p.at("D"));
+  row.curve = forward ? "kda_prepass_forward" : "kda_prepass_backward";
+  row.family = "kda_prepass";
+  row.shape_family = fmt::format("H={}", p.at("H"));
+}
+
 void read_kda(KernelRow& row, const Params& p) {
   if (!p.has({"T", "H", "D", "nseq"})) return void(row.reason = "T, H, D and nseq are needed");
   const std::string& name = row.measurement.id.kernel;
   const bool flash = contains(name, "flash_kda"), fla = contains(name, "fla_chunk_kda");
   const bool forward = row.measurement.id.pass == "fwd";
+  if (name == "fla_kcp_prepass") return read_kda_prepass(row, p, forward);
   if ((!flash && !fla) || (flash && !forward)) return void(row.reason = "no curve for KDA kernel " + name);
   if (p.at("T") % p.at("nseq") != 0) return void(row.reason = "sequences of unequal length");
   row.kernel = kda_kernel("kda", forward ? Pass::forward : Pass::input_grad, p.at("nseq"), p.at("T") / p.at("nseq"),

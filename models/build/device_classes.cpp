@@ -11,6 +11,7 @@ ResourceClass device_class(KernelFamily family) {
     case KernelFamily::grouped_gemm:
     case KernelFamily::attention:
     case KernelFamily::kda:
+    case KernelFamily::kda_prepass:
     case KernelFamily::newton_schulz:
       return kMatrixKernels;
     default:

@@ -16,6 +16,7 @@ double software_efficiency(const Kernel& k, const SoftwareProfile& s) {
       return is_fp8(k.dtype) ? s.matmul_efficiency * s.fp8_efficiency : s.matmul_efficiency;
     case KernelFamily::attention:
     case KernelFamily::kda:
+    case KernelFamily::kda_prepass:
       return s.attention_efficiency;
     default:
       return s.memory_efficiency;

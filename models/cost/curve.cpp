@@ -18,9 +18,10 @@ std::unique_ptr<const Curve> make_curve(const CostCurve& curve) {
   if (curve.form == "tiles") return make_tiles_curve(curve);
   if (curve.form == "grouped_tiles") return make_grouped_tiles_curve(curve);
   if (curve.form == "attention") return make_attention_curve(curve);
-  if (curve.form == "serial_chain") return make_serial_chain_curve(curve);
+  if (curve.form == "serial_chain" || curve.form == "prepass_chain") return make_serial_chain_curve(curve);
   if (curve.form == "linear") return make_linear_curve(curve);
-  const std::vector<std::string> known{"tiles", "grouped_tiles", "attention", "serial_chain", "linear"};
+  const std::vector<std::string> known{"tiles",        "grouped_tiles", "attention",
+                                       "serial_chain", "prepass_chain", "linear"};
   throw ConfigError(
       {Problem{{}, "curves", "unknown curve form '" + curve.form + "'", did_you_mean(curve.form, known)}});
 }

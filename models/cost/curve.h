@@ -4,6 +4,7 @@
 //   grouped_tiles  products of many experts      grouped_curve.cpp
 //   attention      softmax attention core        attention_curve.cpp
 //   serial_chain   recurrent kernels, one chain per SM   serial_chain_curve.cpp
+//   prepass_chain  their pre-pass, four blocks per chain serial_chain_curve.cpp
 //   linear         fixed + bytes / bandwidth + operations / rate   linear_curve.cpp
 // Rates are in TFLOP/s, bandwidths in TB/s, times in microseconds. Source: engine-design section 14.
 #pragma once

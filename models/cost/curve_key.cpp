@@ -66,6 +66,8 @@ CurveChoice choose_curve(const Kernel& k, const std::string& kda, const std::str
     case KernelFamily::kda:
       if (forward && kda == "flash_kda") return {"kda_flash_forward", false};
       return {forward ? "kda_fla_forward" : "kda_fla_backward", false};
+    case KernelFamily::kda_prepass:
+      return {forward ? "kda_prepass_forward" : "kda_prepass_backward", false};
     case KernelFamily::memory:
       return memory_curve(k.memory_class);
     case KernelFamily::topk:

@@ -48,7 +48,7 @@ struct OverlapSlowdown {
 
 // One fitted cost curve: named coefficients of a form that models/cost/*_curve.h evaluates.
 struct CostCurve {
-  std::string form;                            // which formula: tiles, grouped_tiles, attention, serial_chain, linear
+  std::string form;  // which formula: tiles, grouped_tiles, attention, serial_chain, prepass_chain, linear
   std::map<std::string, double> coefficients;  // units in hardware_profiles/README.md
   Provenance provenance = Provenance::datasheet;
   int rows = 0;                              // measurements behind it

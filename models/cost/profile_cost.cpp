@@ -25,7 +25,7 @@ class ProfileCost final : public CostModel {
   KernelTime time(const Kernel& k) const override {
     const CurveChoice choice = choose_curve(k, kda_, attention_);
     const auto found = curves_.find(choice.key);
-    if (found == curves_.end()) return roofline_.time(k);
+    if (found == curves_.end()) return k.family == KernelFamily::kda_prepass ? share_of_core(k) : roofline_.time(k);
     const CostCurve& facts = found->second.facts;
     KernelTime t;
     t.time = Time::from_us(std::max(0.0, found->second.curve->microseconds(k) + further_launches(k, facts)));
@@ -41,6 +41,15 @@ class ProfileCost final : public CostModel {
     std::unique_ptr<const Curve> curve;
     CostCurve facts;
   };
+
+  // A GPU on which no pre-pass was timed: its step takes a published share of the core's (kernel.h).
+  KernelTime share_of_core(const Kernel& k) const {
+    const auto walked = static_cast<std::int64_t>(kKdaPrepassShare * static_cast<double>(k.seq_q));
+    KernelTime t =
+        time(kda_kernel(k.name, Pass::forward, k.batch, std::max<std::int64_t>(1, walked), k.heads, k.dim_qk));
+    t.provenance = worst(t.provenance, Provenance::borrowed);
+    return t;
+  }
 
   // Streaming work that several launches share: each one more starts up anew; no launch at all is a mere marker.
   static double further_launches(const Kernel& k, const CostCurve& c) {

@@ -21,6 +21,7 @@ Utilisation utilisation(const Kernel& k) {
     case KernelFamily::attention:
       return k.pass == Pass::forward ? Utilisation{0.60, 1e10} : Utilisation{0.48, 1e10};
     case KernelFamily::kda:
+    case KernelFamily::kda_prepass:
       return {0.06, 1e9};
     case KernelFamily::newton_schulz:
       return {0.62, 1e10};

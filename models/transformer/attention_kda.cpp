@@ -22,16 +22,11 @@ constexpr std::int64_t kChunk = 64;
 constexpr std::int64_t kBackwardScratchPerDim = 52;  // bytes per token, head and head dimension
 constexpr std::int64_t kForwardScratchPerDim = 18;   // w, u, decayed q and k, v_new (10), h (4), cumulative gate (4)
 
-// The pre-pass walks the last local document only: nothing before it can go on on the next rank. It has
-// 6 d^2 + 2 d^3 / C FLOPs per token and head (state 4 d^2, transition the rest) and is as serial as the core.
-Kernel prepass_kernel(const char* name, Pass pass, std::int64_t chains, std::int64_t tokens, std::int64_t heads,
-                      std::int64_t d) {
-  const auto walked = static_cast<std::int64_t>(kPrepassShare * static_cast<double>(tokens));
-  Kernel k = kda_kernel(name, pass, chains, std::max<std::int64_t>(1, walked), heads, d);
-  const double dim = static_cast<double>(d), chunk = static_cast<double>(kChunk);
-  k.flops = Flops(static_cast<double>(chains * tokens * heads) * (6 * dim * dim + 2 * dim * dim * dim / chunk));
-  k.bytes = Bytes(chains * tokens * heads * d * 2 * 3);
-  return k;
+// Pre-pass of a chain that is cut inside the GPU: part of the core's own library, so a share of its step (kernel.h),
+// forward's also in backward.
+Kernel segment_prepass(const char* name, std::int64_t chains, std::int64_t tokens, std::int64_t heads, std::int64_t d) {
+  const auto walked = static_cast<std::int64_t>(kKdaPrepassShare * static_cast<double>(tokens));
+  return kda_kernel(name, Pass::forward, chains, std::max<std::int64_t>(1, walked), heads, d);
 }
 
 // Pieces of the sequence on one rank: contiguous slices are one piece, zigzag slices two.
@@ -50,9 +45,10 @@ std::vector<Step> state_exchange(const LayerContext& ctx, Pass pass, std::int64_
   const Bytes merge_traffic = gather.bytes + Bytes(heads * d * d * 4);
   const std::int64_t longest = ctx.split.longest_document > 0 ? ctx.split.longest_document : ctx.split.sequence;
   const std::int64_t walked = std::min(ctx.tokens() / std::max<std::int64_t>(1, ctx.split.micro_batch), longest);
+  // The pre-pass walks the last local document only: nothing before it can go on on the next rank.
   return {
-      compute_step(
-          prepass_kernel(forward ? "kcp_prepass" : "kcp_prepass_grad", pass, ctx.split.micro_batch, walked, heads, d)),
+      compute_step(kda_prepass_kernel(forward ? "kcp_prepass" : "kcp_prepass_grad", pass, ctx.split.micro_batch, walked,
+                                      heads, d)),
       comm_step(forward ? "kcp_state_gather" : "kcp_state_grad_gather", Lane::cp_comm, gather),
       compute_step(memory_kernel(forward ? "kcp_merge" : "kcp_merge_grad", pass, MemoryClass::copy, merge_traffic))};
 }
@@ -74,8 +70,8 @@ std::vector<Step> core_steps(const LayerContext& ctx, Pass pass, std::int64_t ch
   std::vector<Step> out;
   const bool forward = pass == Pass::forward;
   if (segments > 1) {
-    out.push_back(compute_step(prepass_kernel(forward ? "kda_segment_prepass" : "kda_segment_prepass_grad", pass,
-                                              chains * segments, tokens / segments, heads, d)));
+    out.push_back(compute_step(segment_prepass(forward ? "kda_segment_prepass" : "kda_segment_prepass_grad",
+                                               chains * segments, tokens / segments, heads, d)));
     const Bytes states = kcp_state_bytes(heads, d) * (chains * segments);
     out.push_back(compute_step(memory_kernel("kda_segment_merge", pass, MemoryClass::copy, states * 2)));
   }

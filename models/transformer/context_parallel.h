@@ -28,8 +28,7 @@ MlaExchange mla_exchange(const SplitConfig& split);
 
 Bytes kcp_state_bytes(std::int64_t heads, std::int64_t dim);                           // of one rank
 Bytes kcp_received(KdaExchange how, int ranks, std::int64_t heads, std::int64_t dim);  // per layer and direction
-constexpr double kPrepassShare = 0.3;  // chunk step of the pre-pass over the core's (FlashKDA PR 10: 0.24 to 0.34)
-std::int64_t kda_segments(std::int64_t chains);  // per chain, inside one GPU
+std::int64_t kda_segments(std::int64_t chains);                                        // per chain, inside one GPU
 
 // Query-key pairs of every rank for documents packed in that order, one sequence.
 std::vector<double> causal_pairs(const std::vector<std::int64_t>& documents, int ranks, bool contiguous);

@@ -126,6 +126,16 @@ Kernel kda_kernel(const char* name, Pass pass, std::int64_t sequences, std::int6
   return out;
 }
 
+Kernel kda_prepass_kernel(const char* name, Pass pass, std::int64_t sequences, std::int64_t tokens_per_sequence,
+                          std::int64_t heads, std::int64_t dim) {
+  Kernel out = kda_kernel(name, pass, sequences, tokens_per_sequence, heads, dim);
+  out.family = KernelFamily::kda_prepass;
+  const double d = as_d(dim), token_heads = as_d(sequences * tokens_per_sequence * heads);
+  out.flops = Flops(token_heads * (6 * d * d + 2 * d * d * d / kKdaChunk));
+  out.bytes = Bytes(sequences * tokens_per_sequence * heads * dim * 2 * (pass == Pass::forward ? 3 : 5));
+  return out;
+}
+
 const char* to_string(KernelFamily f) {
   switch (f) {
     case KernelFamily::gemm:
@@ -136,6 +146,8 @@ const char* to_string(KernelFamily f) {
       return "attention";
     case KernelFamily::kda:
       return "kda";
+    case KernelFamily::kda_prepass:
+      return "kda_prepass";
     case KernelFamily::memory:
       return "memory";
     case KernelFamily::topk:

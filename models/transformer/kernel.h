@@ -18,6 +18,7 @@ enum class KernelFamily : std::uint8_t {
   grouped_gemm,   // routed experts: groups local experts, m = rows in all groups, n, k per expert
   attention,      // softmax attention core: batch, heads, kv_heads, seq_q, seq_k, dim_qk, dim_v
   kda,            // chunked gated delta rule core: batch (sequences), heads, seq_q (tokens per sequence), dim_qk, dim_v
+  kda_prepass,    // walk of a slice to (state, transition) for context parallelism: shapes as kda
   memory,         // bandwidth-bound: bytes (and memory_class)
   topk,           // routing selection: m tokens of n experts, k chosen
   newton_schulz,  // Muon orthogonalisation: batch matrices of m x n, five quintic iterations
@@ -29,7 +30,7 @@ enum class Dtype : std::uint8_t { bf16, fp16, fp32, fp8, fp8_block, mxfp8, nvfp4
 enum class MemoryClass : std::uint8_t { copy, add, norm, activation, gather, quantize, softmax, conv, mix };
 
 constexpr int kMemoryClasses = 9;
-constexpr int kKernelFamilies = 8;
+constexpr int kKernelFamilies = 9;
 constexpr double bytes_per_element(Dtype d) {
   return d == Dtype::fp32 ? 4.0 : d == Dtype::nvfp4 ? 0.5625 : (d == Dtype::bf16 || d == Dtype::fp16) ? 2.0 : 1.0;
 }
@@ -71,6 +72,14 @@ Kernel attention_kernel(const char* name, Pass pass, const AttentionShape& shape
 // (k3-facts 4.2, 4.7).
 Kernel kda_kernel(const char* name, Pass pass, std::int64_t sequences, std::int64_t tokens_per_sequence,
                   std::int64_t heads, std::int64_t dim);
+
+// Chunk step of a pre-pass over the forward core's, in either direction, where none was timed (FlashKDA PR 10: 0.24 to
+// 0.34; Triton on H200, 64 heads: 0.23 forward, 0.28 backward).
+constexpr double kKdaPrepassShare = 0.3;
+// Pre-pass of KDA context parallelism over the same tokens: state 4 d^2 and transition 2 d^2 + 2 d^3 / C FLOPs per
+// token and head, either direction; reads k, w, u (backward q, k, w, do, dv) (k3-facts 2.6).
+Kernel kda_prepass_kernel(const char* name, Pass pass, std::int64_t sequences, std::int64_t tokens_per_sequence,
+                          std::int64_t heads, std::int64_t dim);
 
 const char* to_string(KernelFamily f);
 const char* to_string(Pass p);

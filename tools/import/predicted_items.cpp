@@ -40,6 +40,7 @@ TraceFamily family_of(const TimedItem& i) {
     case KernelFamily::attention:
       return TraceFamily::attention;
     case KernelFamily::kda:
+    case KernelFamily::kda_prepass:
       return TraceFamily::linear_attention;
     case KernelFamily::topk:
       return TraceFamily::router;

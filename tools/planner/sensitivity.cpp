@@ -55,7 +55,10 @@ constexpr Input kInputs[] = {
        scale_kernels(m, {KernelFamily::gemm, KernelFamily::grouped_gemm}, f);
      }},
     {"attention rate", [](Machine& m, double f) { scale_kernels(m, {KernelFamily::attention}, f); }},
-    {"KDA rate", [](Machine& m, double f) { scale_kernels(m, {KernelFamily::kda}, f); }},
+    {"KDA rate",
+     [](Machine& m, double f) {
+       scale_kernels(m, {KernelFamily::kda, KernelFamily::kda_prepass}, f);
+     }},
     {"memory-bound kernels",
      [](Machine& m, double f) {
        scale_kernels(m, {KernelFamily::memory, KernelFamily::topk}, f);
