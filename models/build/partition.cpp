@@ -8,10 +8,14 @@
 #include <map>
 
 #include "models/build/attnres_flow.h"
+#include "models/build/breakdown.h"
+#include "models/build/pair_actions.h"
 #include "models/build/stage_memory.h"
 #include "models/build/stage_policies.h"
+#include "models/build/step_graph.h"
 #include "models/memory/states.h"
 #include "sim/base/error.h"
+#include "sim/graph/longest_path.h"
 
 namespace k3sim {
 
@@ -241,10 +245,9 @@ PartitionCost partition_cost(const StepPlan& plan, const Machine& machine, const
   return Judge(plan, machine).judge(stage_layers);
 }
 
-std::vector<int> balanced_stage_layers(const StepPlan& plan, const Machine& machine) {
-  const Judge judge(plan, machine);
-  if (plan.scenario.parallel.partition == "blocks") return judge.blocks();
-  std::vector<int> best = judge.start();
+namespace {
+
+std::vector<int> climb(const Judge& judge, std::vector<int> best) {
   double value = judge.judge(best).value;
   for (bool better = true; better;) {
     better = false;
@@ -261,6 +264,35 @@ std::vector<int> balanced_stage_layers(const StepPlan& plan, const Machine& mach
     best = next;
   }
   return best;
+}
+
+// The step with this cut, every communication alone; policy auto, which fits activations later, keeps them all here.
+Time simulated(const StepPlan& plan, const Machine& machine, const std::vector<int>& cut) {
+  Scenario s = plan.scenario;
+  s.parallel.stage_layers = cut;
+  s.vision.placement = "none";
+  StepReuse reuse;
+  reuse.schedule = std::make_shared<const Schedule>(plan.schedule);
+  if (s.activation.policy == "auto")
+    s.activation.policy = "none";
+  else
+    reuse.layers = plan.layers;
+  const StepPlan trial = make_step_plan(s, machine, reuse);
+  StepGraphOptions options;
+  if (has_pairs(trial.schedule)) options.detail = StepGraphOptions::Detail::kernel;
+  const StepGraph graph = build_step_graph(trial, machine, options);
+  return step_period(graph, longest_path(graph.built.graph, graph.built.durations));
+}
+
+}  // namespace
+
+std::vector<int> balanced_stage_layers(const StepPlan& plan, const Machine& machine) {
+  const Judge judge(plan, machine);
+  if (plan.scenario.parallel.partition == "blocks") return judge.blocks();
+  const std::vector<int> start = judge.start(), best = climb(judge, start);
+  // The judgement sees chunks and ranks, not the whole pipeline: the step itself decides, unless only one cut fits.
+  if (best == start || judge.judge(best).missing_gib < judge.judge(start).missing_gib) return best;
+  return simulated(plan, machine, best) < simulated(plan, machine, start) ? best : start;
 }
 
 }  // namespace k3sim

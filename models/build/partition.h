@@ -5,11 +5,12 @@
 //   + a twentieth of the root mean square over ranks   leads the way where several ranks are equally slow
 //   all of it x (1 + GiB that states, activations and waiting block rows of all ranks exceed the usable memory, or what
 //   they keep on the host their share of it)
-// starting from the cut that minimises the slowest chunk, single layers move between chunks while that helps. A late
-// boundary of a model with AttnRes carries more rows, an early rank holds more micro-batches: both move the cut. The
-// first and the last chunk may keep no decoder layer at all beside embedding or head and MTP layer.
-// parallel.partition: blocks cuts at multiples of the AttnRes block, so that a boundary never splits one.
-// Source: k3-facts 2.5 (aligned stages of NeMo AutoModel); peers (d) 7.
+// starting from the cut that minimises the slowest chunk, single layers move between chunks while that helps; of the
+// two cuts, start and end of this climb, the one with the shorter simulated step is kept. A late boundary of a model
+// with AttnRes carries more rows, an early rank holds more micro-batches: both move the cut. The first and the last
+// chunk may keep no decoder layer at all beside embedding or head and MTP layer. parallel.partition: blocks cuts at
+// multiples of the AttnRes block, so that a boundary never splits one. Source: k3-facts 2.5 (aligned stages of NeMo
+// AutoModel); peers (d) 7.
 #pragma once
 
 #include <vector>
