@@ -1,6 +1,7 @@
 #include "tools/validation/case_file.h"
 
 #include "models/config/yaml_reader.h"
+#include "tools/validation/case_supplement.h"
 
 namespace k3sim {
 
@@ -144,6 +145,7 @@ std::vector<Case> load_cases(const std::string& path) {
   std::vector<Case> cases;
   for (const YamlNode& n : doc.root().items()) cases.push_back(read_case(n));
   doc.throw_if_problems();
+  apply_supplement(path, cases);
   return cases;
 }
 

@@ -134,6 +134,7 @@ class Mapper {
       k.vpp = layers / k.pp;
       assume(fmt::format("schedule not stated: interleaved with {} chunks per stage", k.vpp));
     }
+    if (!p.vpp && k.pp > 1 && starts(lower(c_.schedule), "interleaved")) unnumbered_chunks(layers);
     // Layer counts two below a multiple of the chunks: embedding and head take the place of a layer each.
     if (layers % (k.pp * k.vpp) != 0 || has(c_.model.note, "first and last stage hold one layer fewer"))
       lighter_ends(layers);
@@ -143,13 +144,25 @@ class Mapper {
       return refuse(fmt::format("{} model chunks but {} layers", k.pp * k.vpp, layers));
   }
 
+  // A source that interleaves but does not say how finely. One layer less in the first and in the last stage (Llama 3,
+  // section 3.3.2) leaves chunks of one layer; otherwise the fewest chunks that interleave.
+  void unnumbered_chunks(int layers) {
+    ParallelConfig& k = s_.parallel;
+    const bool single = has(c_.schedule, "one layer removed from first and last stage") && (layers + 2) % k.pp == 0;
+    k.vpp = single ? (layers + 2) / k.pp : layers % (2 * k.pp) == 0 ? 2 : 1;
+    assume(fmt::format("virtual stages not stated: {} chunks per stage", k.vpp));
+  }
+
   void lighter_ends(int layers) {
     ParallelConfig& k = s_.parallel;
     const int chunks = k.pp * k.vpp;
-    if ((layers + 2) % chunks != 0 || chunks < 2) return;
-    k.stage_layers.assign(static_cast<std::size_t>(chunks), (layers + 2) / chunks);
+    // Megatron's published layouts of DeepSeek-V3 count its MTP layer too: "Et|(tt|)*30mL" (Megatron-Bridge v0.1.0rc4).
+    const bool megatron = has(c_.framework, "Megatron");
+    const int mtp = megatron && s_.model.mtp_layers > 0 && (layers + 2) % chunks != 0 ? 1 : 0;
+    if ((layers + 2 + mtp) % chunks != 0 || chunks < 2) return;
+    k.stage_layers.assign(static_cast<std::size_t>(chunks), (layers + 2 + mtp) / chunks);
     --k.stage_layers.front();
-    --k.stage_layers.back();
+    k.stage_layers.back() -= 1 + mtp;
     if (std::min(k.stage_layers.front(), k.stage_layers.back()) < 0) k.stage_layers.clear();
   }
 
