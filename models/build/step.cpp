@@ -97,12 +97,7 @@ void summarize_rates(StepSummary& s, const StepPlan& plan, const Machine& machin
   const double step = s.step.seconds(), gpus = sc.cluster.gpus();
   const double tokens = static_cast<double>(plan.global_sequences * sc.batch.sequence);
   s.tokens_per_s_per_gpu = tokens / step / gpus;
-  ModelSpec counted = sc.model;
-  if (!sc.mtp) counted.mtp_layers = 0;
-  // Tokens of packed documents see their own document only.
-  const std::int64_t attended =
-      sc.batch.documents.empty() ? sc.batch.sequence : static_cast<std::int64_t>(mean_document(sc.batch.documents));
-  const double flops = 3.0 * model_flops_per_token(counted, attended).value() * tokens;
+  const double flops = trained_flops_per_token(sc).value() * tokens;
   s.model_tflops_per_gpu = flops / step / gpus / kTera;
   const Dtype d = plan.split.linear_dtype;
   const double peak = (is_fp8(d) ? machine.gpu.fp8_dense : machine.gpu.bf16_dense).value();
@@ -187,6 +182,15 @@ SteppedGraph run_step(const StepPlan& plan, const Machine& machine, StepGraphOpt
 }
 
 }  // namespace
+
+Flops trained_flops_per_token(const Scenario& s) {
+  ModelSpec counted = s.model;
+  if (!s.mtp) counted.mtp_layers = 0;
+  // Tokens of packed documents see their own document only.
+  const std::int64_t attended =
+      s.batch.documents.empty() ? s.batch.sequence : static_cast<std::int64_t>(mean_document(s.batch.documents));
+  return Flops(3.0 * model_flops_per_token(counted, attended).value());
+}
 
 StepPrediction predict_step(const Scenario& scenario, const Machine& machine, const StepOptions& options) {
   StepPrediction out;

@@ -54,6 +54,9 @@ struct StepPrediction {
   std::optional<TaskTimes> times;
 };
 
+// Model FLOPs of one token, forward and backward, as MFU counts them.
+Flops trained_flops_per_token(const Scenario& scenario);
+
 // Throws ConfigError for impossible layouts and, unless allow_assumed, for costs without any anchor.
 StepPrediction predict_step(const Scenario& scenario, const Machine& machine, const StepOptions& options);
 

@@ -32,19 +32,28 @@ std::vector<RankLoad> rank_loads(const StageMap& map, const std::vector<ChunkCos
   return loads;
 }
 
-// Chunk-sized forwards that a rank has done before its first backward may end, by chunk.
-std::int64_t warmup_forwards(const Scenario& s, const Layout& layout, int rank) {
-  const std::int64_t p = s.parallel.pp, v = s.parallel.vpp, m = layout.microbatches;
-  if (s.schedule.name == "gpipe") return m;
+enum class WarmUp : std::uint8_t { unknown, all, looped };
+
+WarmUp warm_up(const Scenario& s) {
+  if (s.activation.policy == "auto" || !s.schedule.file.empty()) return WarmUp::unknown;  // auto may keep nothing
+  if (s.schedule.name == "gpipe") return WarmUp::all;
   const bool looped = s.schedule.name == "1f1b" || s.schedule.name == "interleaved" || s.schedule.name == "k3";
-  if (!looped || !s.schedule.file.empty()) return 1;
+  return looped ? WarmUp::looped : WarmUp::unknown;
+}
+
+// Chunk-sized forwards that a rank has done before its first backward may end, by chunk.
+std::int64_t warmup_forwards(const Scenario& s, WarmUp kind, const Layout& layout, int rank) {
+  const std::int64_t p = s.parallel.pp, v = s.parallel.vpp, m = layout.microbatches;
+  if (kind == WarmUp::all) return m;
   if (v == 1) return std::min<std::int64_t>(m, p - rank);
   return std::min<std::int64_t>(m * v, 2 * (p - 1 - rank) + (v - 1) * p + 1);
 }
 
-double warmup_bytes(const Scenario& s, const Layout& layout, const std::vector<ChunkCost>& chunks, int rank) {
-  const std::int64_t p = s.parallel.pp, v = s.parallel.vpp, n = warmup_forwards(s, layout, rank);
-  if (n == 1 || s.activation.policy == "auto") return 0;  // auto may keep nothing
+double warmup_bytes(const Scenario& s, WarmUp kind, const Layout& layout, const std::vector<ChunkCost>& chunks,
+                    int rank) {
+  if (kind == WarmUp::unknown) return 0;
+  const std::int64_t p = s.parallel.pp, v = s.parallel.vpp, n = warmup_forwards(s, kind, layout, rank);
+  if (n == 1) return 0;
   double bytes = 0;
   for (std::int64_t k = 0; k < n; ++k) bytes += chunks[static_cast<std::size_t>(k / p % v * p + rank)].saved;
   return bytes;
@@ -102,9 +111,10 @@ Bytes least_memory(const Scenario& s, const StageMap& map, const Layout& layout,
     r.parameters.experts += c.parameters.experts;
   }
   double most = 0;
+  const WarmUp kind = warm_up(s);
   for (int rank = 0; rank < map.ranks; ++rank) {
     const StateBytes states = state_bytes(ranks[static_cast<std::size_t>(rank)], o);
-    most = std::max(most, states.gpu().as_double() + warmup_bytes(s, layout, chunks, rank));
+    most = std::max(most, states.gpu().as_double() + warmup_bytes(s, kind, layout, chunks, rank));
   }
   return Bytes(static_cast<std::int64_t>(most));
 }

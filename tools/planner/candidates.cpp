@@ -37,17 +37,34 @@ class Odometer {
   std::int64_t model_changes_ = 0;
 };
 
-using MapKey = std::tuple<std::string, int, int, bool, bool, std::int64_t>;
+// Stage maps of the schedules in a space. Names are numbered, so that a look-up compares integers.
+class StageMaps {
+ public:
+  const StageMap& get(const Scenario& s, const Layout& layout) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    // Overlapped pairs depend on whether there are enough micro-batches to pair at all.
+    const Key key{number(s.schedule), s.parallel.pp,
+                  s.parallel.vpp,     s.schedule.split_wgrad,
+                  s.moe.overlap_ep,   std::min<std::int64_t>(layout.microbatches, std::int64_t{2} * s.parallel.pp)};
+    const auto [it, fresh] = maps_.try_emplace(key);
+    if (fresh) it->second = stage_map(s, layout);
+    return it->second;
+  }
 
-MapKey map_key(const Scenario& s, const Layout& layout) {
-  // Overlapped pairs depend on whether there are enough micro-batches to pair at all.
-  return {s.schedule.name + s.schedule.file,
-          s.parallel.pp,
-          s.parallel.vpp,
-          s.schedule.split_wgrad,
-          s.moe.overlap_ep,
-          std::min<std::int64_t>(layout.microbatches, 2 * s.parallel.pp)};
-}
+ private:
+  using Key = std::tuple<std::size_t, int, int, bool, bool, std::int64_t>;
+
+  std::size_t number(const ScheduleConfig& s) {
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      if (names_[i].first == s.name && names_[i].second == s.file) return i;
+    names_.emplace_back(s.name, s.file);
+    return names_.size() - 1;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, std::string>> names_;
+  std::map<Key, StageMap> maps_;
+};
 
 }  // namespace
 
@@ -74,28 +91,22 @@ std::vector<Candidate> generate_candidates(const SearchSpace& space, CostTables&
 
 void bound_candidates(const SearchSpace& space, const CostTables& tables, Objective objective, int threads,
                       std::vector<Candidate>& candidates, Reasons& verdicts) {
-  std::map<MapKey, StageMap> maps;
+  StageMaps maps;
   std::vector<Reason> reasons(candidates.size(), Reason::ok);
   constexpr std::size_t kSlice = 512;  // enough that starting a slice costs nothing
-  std::mutex mutex;
-  const auto find_map = [&](const Scenario& s, const Layout& layout) -> const StageMap& {
-    const std::lock_guard<std::mutex> lock(mutex);
-    const auto [it, fresh] = maps.try_emplace(map_key(s, layout));
-    if (fresh) it->second = stage_map(s, layout);
-    return it->second;
-  };
   in_parallel((candidates.size() + kSlice - 1) / kSlice, threads, [&](std::size_t slice) {
     Scenario s = space.base();
     for (std::size_t i = slice * kSlice; i < std::min(candidates.size(), (slice + 1) * kSlice); ++i) {
       Candidate& c = candidates[i];
       const std::vector<int> choice = space.choice(c.index);
       for (std::size_t a = 0; a < choice.size(); ++a) space.apply(a, choice[a], s);
-      const Machine& machine = *tables.table(c.table).machine;
+      const LayerTable& table = tables.table(c.table);
       try {
-        const StageMap& map = find_map(s, c.layout);
-        const Bytes capacity = s.cluster.memory_override.value_or(machine.gpu.usable_memory);
+        const StageMap& map = maps.get(s, c.layout);
+        const Bytes capacity = s.cluster.memory_override.value_or(table.machine->gpu.usable_memory);
         if (least_memory(s, map, c.layout, c.chunks->costs) > capacity) reasons[i] = Reason::memory_bound;
-        c.bound = least_step_seconds(map, c.layout, c.chunks->costs) * objective_factor(objective, s, machine);
+        c.bound = least_step_seconds(map, c.layout, c.chunks->costs) *
+                  objective_factor(objective, s, *table.machine, table.flops_per_token);
       } catch (const ConfigError&) {
         reasons[i] = Reason::schedule;
       }

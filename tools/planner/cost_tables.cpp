@@ -107,6 +107,7 @@ std::string CostTables::make_table(LayerTable& table, const std::map<int, std::i
       const Scenario s = quick_scenario(space_, index);
       if (!table.layers) {
         table.machine = &machines.get(s);
+        table.flops_per_token = trained_flops_per_token(s);
         table.layers = make_layer_set(s, *table.machine, &machines.moe());
       }
       ChunkTable made;

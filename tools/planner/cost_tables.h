@@ -37,6 +37,7 @@ struct ChunkTable {
 struct LayerTable {
   std::shared_ptr<const LayerSet> layers;
   const Machine* machine = nullptr;
+  Flops flops_per_token;  // trained_flops_per_token
   std::map<int, ChunkTable> by_chunks;
   bool anchored = true;  // every cost rests on a measurement or a datasheet
 };

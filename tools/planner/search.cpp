@@ -101,8 +101,7 @@ class Search {
       reuse.chunks = c.chunks->chunks;
       reuse.schedule = shared.brief;
       const StepPlan plan = make_step_plan(s, *table.machine, reuse);
-      out.value =
-          coarse_seconds(shared, plan, *table.machine) * objective_factor(options_.objective, s, *table.machine);
+      out.value = coarse_seconds(shared, plan, *table.machine) * factor(s, table);
       if (out.value > most)
         out.reason = Reason::slower;
       else if (lacks_memory(plan, *table.machine))
@@ -113,6 +112,10 @@ class Search {
       out.reason = Reason::no_effect;
     }
     return out;
+  }
+
+  double factor(const Scenario& s, const LayerTable& table) const {
+    return objective_factor(options_.objective, s, *table.machine, table.flops_per_token);
   }
 
   // Coarse values above cannot enter the best `keep_`.
@@ -160,8 +163,9 @@ class Search {
     r.scenario_text = scenario.text;
     r.evaluation = evaluate(scenario, machines_, options);
     if (!r.evaluation.simulated()) return;
-    const double factor = objective_factor(options_.objective, scenario, machines_.get(scenario));
-    r.value = r.evaluation.prediction.summary.step.seconds() * factor;
+    r.value =
+        r.evaluation.prediction.summary.step.seconds() *
+        objective_factor(options_.objective, scenario, machines_.get(scenario), trained_flops_per_token(scenario));
     vary_costs(r);
     r.evaluation.prediction.graph.reset();
     r.evaluation.prediction.times.reset();
@@ -179,7 +183,7 @@ class Search {
       reuse.layers = table.layers;
       reuse.chunks = c.chunks->chunks;
       const Scenario s = space_.scenario(c.index);
-      r.bound_seconds = c.bound / objective_factor(options_.objective, s, *table.machine);
+      r.bound_seconds = c.bound / factor(s, table);
       simulate(r, s, reuse);
     });
     result_.simulated = static_cast<std::int64_t>(finalists.size());
@@ -260,7 +264,7 @@ SearchResult search(const SearchSpace& space, MachineStore& machines, const Sear
   return Search(space, machines, options).run();
 }
 
-double objective_factor(Objective objective, const Scenario& s, const Machine& machine) {
+double objective_factor(Objective objective, const Scenario& s, const Machine& machine, Flops flops_per_token) {
   const double gpus = s.cluster.gpus();
   const double tokens = static_cast<double>(s.batch.global_tokens > 0 ? s.batch.global_tokens
                                                                       : s.batch.global_sequences * s.batch.sequence);
@@ -278,9 +282,7 @@ double objective_factor(Objective objective, const Scenario& s, const Machine& m
       break;
   }
   const bool fp8 = s.precision.compute.starts_with("fp8") || s.precision.compute == "mxfp8";
-  ModelSpec counted = s.model;
-  if (!s.mtp) counted.mtp_layers = 0;
-  const double flops = 3.0 * model_flops_per_token(counted, s.batch.sequence).value() * tokens;
+  const double flops = flops_per_token.value() * tokens;
   return gpus * (fp8 ? machine.gpu.fp8_dense : machine.gpu.bf16_dense).value() / flops;
 }
 

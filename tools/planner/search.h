@@ -54,7 +54,8 @@ SearchResult search(const SearchSpace& space, MachineStore& machines, const Sear
 
 // What a step of one second is worth: value = seconds x factor, smaller is better.
 //   step_time 1; mfu GPUs x peak / model FLOPs; cost USD per token; goodput GPU seconds per useful token
-double objective_factor(Objective objective, const Scenario& scenario, const Machine& machine);
+// `flops_per_token`: of the model, as trained_flops_per_token gives it (only mfu needs it).
+double objective_factor(Objective objective, const Scenario& scenario, const Machine& machine, Flops flops_per_token);
 Objective parse_objective(const std::string& name);  // throws UsageError
 
 // a and b cannot be told apart: their step times differ by less than the error of the difference of two plans of one
