@@ -200,10 +200,33 @@ std::shared_ptr<const SearchSpace::Setter> SearchSpace::read_setter(const SpaceV
   return setter;
 }
 
+// Every variant also sets back what only other variants set: applied one after the other, nothing of the last one
+// stays.
+void SearchSpace::complete_variants(std::vector<std::shared_ptr<const Setter>>& setters) const {
+  std::vector<const Field*> all;
+  bool model = false;
+  for (const std::shared_ptr<const Setter>& setter : setters) {
+    model = model || setter->model;
+    for (const Field* f : setter->fields)
+      if (std::find(all.begin(), all.end(), f) == all.end()) all.push_back(f);
+  }
+  for (std::shared_ptr<const Setter>& setter : setters) {
+    auto complete = std::make_shared<Setter>(*setter);
+    if (model && !setter->model) complete->model = true, complete->holder.model = base_->model;
+    for (const Field* f : all) {
+      if (std::find(setter->fields.begin(), setter->fields.end(), f) != setter->fields.end()) continue;
+      std::visit([&](auto member) { member(complete->holder) = member(const_cast<Scenario&>(*base_)); }, f->ref);
+      complete->fields.push_back(f);
+    }
+    setter = std::move(complete);
+  }
+}
+
 void SearchSpace::read_setters(std::vector<Problem>& problems) {
   for (const SpaceAxis& axis : axes_) {
     std::vector<std::shared_ptr<const Setter>> setters;
     for (const SpaceValue& value : axis.values) setters.push_back(read_setter(value, problems));
+    if (axis.key == "variants") complete_variants(setters);
     setters_.push_back(std::move(setters));
     size_ *= static_cast<std::int64_t>(axis.values.size());
     if (size_ > kMostConfigurations)

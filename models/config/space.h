@@ -66,6 +66,7 @@ class SearchSpace {
   void add_axis(const Field& field, const std::shared_ptr<YamlValue>& value, std::vector<Problem>& problems);
   void read_base(const std::string& text);
   void read_setters(std::vector<Problem>& problems);
+  void complete_variants(std::vector<std::shared_ptr<const Setter>>& setters) const;
   std::shared_ptr<const Setter> read_setter(const SpaceValue& value, std::vector<Problem>& problems) const;
 
   std::string file_, text_;

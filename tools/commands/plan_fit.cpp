@@ -27,14 +27,16 @@ std::string answer_text(const FitAnswer& a, bool colour) {
     stages.add({fmt::format("{}", m.rank), fmt::format("{:.2f}", (m.reserved + m.outside).gibibytes()),
                 fmt::format("{:.2f}", a.capacity.gibibytes() - (m.reserved + m.outside).gibibytes())});
   out += stages.to_text(colour);
-  if (!a.knobs.empty()) {
-    out += "what would free memory on the next smaller cluster, cheapest first\n";
-    TextTable knobs({"knob", "frees GiB", "step %", "fits then"});
-    for (const KnobEffect& k : a.knobs)
-      knobs.add({k.name, fmt::format("{:.1f}", k.freed_gib), fmt::format("{:+.1f}", k.step_change_pct),
-                 k.fits ? "yes" : "no"});
-    out += knobs.to_text(colour);
-  }
+  if (a.knobs.empty()) return out;
+  const KnobEffect& best = a.knobs.front();
+  if (best.freed_binding_gib > 0)
+    out += fmt::format("  cheapest knob that frees it: {} ({:.1f} GiB, step {:+.1f} %)\n", best.name,
+                       best.freed_binding_gib, best.step_change_pct);
+  TextTable knobs({"knob", "frees GiB", "of " + a.binding, "step %", "nodes then"});
+  for (const KnobEffect& k : a.knobs)
+    knobs.add({k.name, fmt::format("{:.1f}", k.freed_gib), fmt::format("{:.1f}", k.freed_binding_gib),
+               fmt::format("{:+.1f}", k.step_change_pct), fmt::format("{}", k.nodes)});
+  out += knobs.to_text(colour);
   return out;
 }
 
@@ -48,8 +50,11 @@ nlohmann::ordered_json answer_json(const FitAnswer& a) {
   for (const RankMemory& m : a.memory)
     j["margin_gib"].push_back(a.capacity.gibibytes() - (m.reserved + m.outside).gibibytes());
   for (const KnobEffect& k : a.knobs)
-    j["knobs"].push_back(
-        {{"name", k.name}, {"frees_gib", k.freed_gib}, {"step_change_pct", k.step_change_pct}, {"fits", k.fits}});
+    j["knobs"].push_back({{"name", k.name},
+                          {"frees_gib", k.freed_gib},
+                          {"frees_binding_gib", k.freed_binding_gib},
+                          {"step_change_pct", k.step_change_pct},
+                          {"nodes", k.nodes}});
   return j;
 }
 

@@ -79,6 +79,24 @@ StageMap stage_map(const Scenario& s, const Layout& layout) {
   return map;
 }
 
+const StageMap& StageMaps::get(const Scenario& s, const Layout& layout) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  // Overlapped pairs depend on whether there are enough micro-batches to pair at all.
+  const Key key{number(s.schedule), s.parallel.pp,
+                s.parallel.vpp,     s.schedule.split_wgrad,
+                s.moe.overlap_ep,   std::min<std::int64_t>(layout.microbatches, std::int64_t{2} * s.parallel.pp)};
+  const auto [it, fresh] = maps_.try_emplace(key);
+  if (fresh) it->second = stage_map(s, layout);
+  return it->second;
+}
+
+std::size_t StageMaps::number(const ScheduleConfig& s) {
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    if (names_[i].first == s.name && names_[i].second == s.file) return i;
+  names_.emplace_back(s.name, s.file);
+  return names_.size() - 1;
+}
+
 double least_step_seconds(const StageMap& map, const Layout& layout, const std::vector<ChunkCost>& chunks) {
   if (map.sliced) return 0;
   const double m = static_cast<double>(layout.microbatches) / map.chains;

@@ -7,6 +7,10 @@
 // Source: engine-design section 16 (steps 2 and 3); Megatron-LM warm-up counts (models/schedule).
 #pragma once
 
+#include <map>
+#include <mutex>
+#include <tuple>
+
 #include "tools/planner/cost_tables.h"
 
 namespace k3sim {
@@ -20,6 +24,21 @@ struct StageMap {
   bool sliced = false;       // micro-batches are cut: no bound beyond the copies
 };
 StageMap stage_map(const Scenario& scenario, const Layout& layout);
+
+// Stage maps of the schedules in a space. Names are numbered, so that a look-up compares integers.
+class StageMaps {
+ public:
+  const StageMap& get(const Scenario& scenario, const Layout& layout);  // thread-safe
+
+ private:
+  using Key = std::tuple<std::size_t, int, int, bool, bool, std::int64_t>;
+
+  std::size_t number(const ScheduleConfig& schedule);
+
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, std::string>> names_;
+  std::map<Key, StageMap> maps_;
+};
 
 double least_step_seconds(const StageMap& map, const Layout& layout, const std::vector<ChunkCost>& chunks);
 Bytes least_memory(const Scenario& scenario, const StageMap& map, const Layout& layout,

@@ -37,35 +37,6 @@ class Odometer {
   std::int64_t model_changes_ = 0;
 };
 
-// Stage maps of the schedules in a space. Names are numbered, so that a look-up compares integers.
-class StageMaps {
- public:
-  const StageMap& get(const Scenario& s, const Layout& layout) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    // Overlapped pairs depend on whether there are enough micro-batches to pair at all.
-    const Key key{number(s.schedule), s.parallel.pp,
-                  s.parallel.vpp,     s.schedule.split_wgrad,
-                  s.moe.overlap_ep,   std::min<std::int64_t>(layout.microbatches, std::int64_t{2} * s.parallel.pp)};
-    const auto [it, fresh] = maps_.try_emplace(key);
-    if (fresh) it->second = stage_map(s, layout);
-    return it->second;
-  }
-
- private:
-  using Key = std::tuple<std::size_t, int, int, bool, bool, std::int64_t>;
-
-  std::size_t number(const ScheduleConfig& s) {
-    for (std::size_t i = 0; i < names_.size(); ++i)
-      if (names_[i].first == s.name && names_[i].second == s.file) return i;
-    names_.emplace_back(s.name, s.file);
-    return names_.size() - 1;
-  }
-
-  std::mutex mutex_;
-  std::vector<std::pair<std::string, std::string>> names_;
-  std::map<Key, StageMap> maps_;
-};
-
 }  // namespace
 
 std::vector<Candidate> generate_candidates(const SearchSpace& space, CostTables& tables, bool tp_across_nodes,

@@ -1,6 +1,5 @@
+// See fit.h. Source: issue "What-if" (fit question first); peers.md (d) 5.
 #include "tools/planner/fit.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -14,206 +13,153 @@ namespace k3sim {
 
 namespace {
 
-// The batch that every data-parallel replica can fill with two rounds of the pipeline.
-void set_batch(Scenario& s, int dp) {
-  s.batch.global_tokens = 0;
-  s.batch.global_sequences = s.batch.micro_batch * dp * 2 * s.parallel.pp;
-}
-
-struct Trial {
-  Scenario scenario;
-  std::vector<RankMemory> memory;
-  double step = 0;
-  Bytes worst, short_by;
-  bool valid = false;
-};
-
-void finish(Trial& t) {
-  for (const RankMemory& m : t.memory) {
-    t.worst = std::max(t.worst, m.reserved + m.outside);
-    t.short_by = std::max(t.short_by, m.short_by);
-  }
-  t.valid = true;
-}
-
-Trial simulate(Scenario s, MachineStore& machines) {
-  Trial t;
-  try {
-    StepOptions step;
-    step.allow_assumed = true;  // the question is memory; times only rank the knobs
-    const StepPrediction p = predict_step(s, machines.get(s), step);
-    t.step = p.summary.step.seconds();
-    t.memory = p.memory;
-    finish(t);
-  } catch (const ConfigError&) {
-    t.valid = false;
-  }
-  t.scenario = std::move(s);
-  return t;
-}
-
 void name_binding(FitAnswer& a) {
   const RankMemory* worst = &a.memory.front();
   for (const RankMemory& m : a.memory)
     if (m.reserved + m.outside > worst->reserved + worst->outside) worst = &m;
-  const std::pair<const char*, Bytes> terms[] = {{"weights", worst->states.weights},
-                                                 {"gradients", worst->states.gradients},
-                                                 {"optimizer states", worst->states.optimizer},
-                                                 {"kept activations", worst->activations},
-                                                 {"transient tensors", worst->transient},
-                                                 {"staging buffers", worst->staging}};
-  const auto* most = std::max_element(std::begin(terms), std::end(terms),
-                                      [](const auto& x, const auto& y) { return x.second < y.second; });
-  a.binding = most->first;
-  a.binding_gib = most->second.gibibytes();
+  for (const auto& [name, bytes] : memory_terms(*worst))
+    if (a.binding.empty() || bytes.gibibytes() > a.binding_gib) a.binding = name, a.binding_gib = bytes.gibibytes();
 }
 
-// Reads overrides into a scenario that is already there; false when they contradict it.
-std::optional<Scenario> with_overrides(const Scenario& base, const std::vector<std::string>& overrides) {
-  const SearchSpace patch = SearchSpace::parse(base.text, base.file, overrides);
-  Scenario s = patch.base();
-  s.cluster.nodes = base.cluster.nodes;
-  s.parallel.dp = 0;
-  s.text = base.text;
-  const int dp = s.cluster.gpus() / std::max(1, s.parallel.tp * s.parallel.pp * s.parallel.cp);
-  set_batch(s, std::max(1, dp));
-  Layout layout;
-  if (LayoutRules(s.model).check(s, layout, true) != Reason::ok) return std::nullopt;
-  return s;
-}
-
-void try_knobs(FitAnswer& answer, const Trial& misfit, MachineStore& machines) {
-  const Trial before = simulate(misfit.scenario, machines);
-  if (!before.valid) return;
-  for (const Knob& knob : memory_knobs()) {
-    const std::optional<Scenario> changed = with_overrides(misfit.scenario, knob.overrides);
-    if (!changed) continue;
-    const Trial after = simulate(*changed, machines);
-    if (!after.valid || after.worst >= before.worst) continue;
-    const double per_token_before = before.step / static_cast<double>(before.scenario.batch.global_sequences);
-    const double per_token_after = after.step / static_cast<double>(after.scenario.batch.global_sequences);
-    answer.knobs.push_back({knob.name, (before.worst - after.worst).gibibytes(),
-                            100.0 * (per_token_after / per_token_before - 1.0), after.short_by == Bytes(0)});
-  }
-  std::stable_sort(answer.knobs.begin(), answer.knobs.end(), [](const KnobEffect& a, const KnobEffect& b) {
-    return std::pair(!a.fits, a.step_change_pct) < std::pair(!b.fits, b.step_change_pct);
-  });
+// The axes that say how parameters are cut; others leave the bytes of the states alone.
+bool cuts_parameters(const SpaceAxis& axis) {
+  for (const auto& [key, text] : axis.values.front().assignments)
+    for (const char* prefix :
+         {"activation.", "batch.", "optimizer.", "schedule.", "overlap.", "cluster.", "memory.", "network.",
+          "moe.dispatcher", "moe.routing", "parallel.cp", "parallel.pp", "parallel.vpp", "parallel.dp"})
+      if (key.starts_with(prefix)) return false;
+  return true;
 }
 
 class FitSearch {
  public:
   FitSearch(const SearchSpace& space, MachineStore& machines, const FitOptions& options, std::string gpu)
       : space_(space), machines_(machines), options_(options), gpu_(std::move(gpu)), keys_(space) {
+    for (const SpaceAxis& axis : space_.axes()) cuts_.push_back(cuts_parameters(axis));
+    Scenario s = space_.base();
     for (std::int64_t i = 0; i < space_.size(); ++i) {
-      const Scenario s = quick_scenario(space_, i);
-      if (s.cluster.gpu != gpu_) continue;
-      const ParallelConfig& p = s.parallel;
-      const std::int64_t ranks = std::lcm(std::int64_t{p.tp} * p.cp, std::int64_t{p.ep} * p.etp) * p.pp;
-      layouts_.push_back({i, ranks, s.cluster.gpus_per_node});
+      const std::vector<int> choice = set(i, s);
+      if (s.cluster.gpu == gpu_) layouts_.push_back({i, node_step(s)});
     }
   }
 
   FitAnswer find() {
     FitAnswer answer;
     answer.gpu = gpu_;
-    std::optional<Trial> nearest;
-    for (int nodes = 1; nodes <= options_.most_nodes; ++nodes) {
-      const Trial best = best_on(nodes, answer);
-      if (!best.valid) continue;
-      if (best.short_by > Bytes(0)) {
-        nearest = best;
-        continue;
-      }
-      answer.nodes = nodes;
-      answer.scenario = best.scenario;
-      answer.memory = best.memory;
-      answer.capacity = best.scenario.cluster.memory_override.value_or(machines_.get(best.scenario).gpu.usable_memory);
-      name_binding(answer);
-      break;
-    }
-    if (options_.knobs && nearest) try_knobs(answer, *nearest, machines_);
+    answer.asked = space_.base().batch;
+    for (int nodes = 1; nodes <= options_.most_nodes && answer.nodes == 0; ++nodes) try_nodes(nodes, answer);
+    if (answer.nodes == 0) return answer;
+    answer.capacity =
+        answer.scenario.cluster.memory_override.value_or(machines_.get(answer.scenario).gpu.usable_memory);
+    name_binding(answer);
+    if (options_.knobs) try_knobs(answer, machines_);
     return answer;
   }
 
  private:
   struct Unit {
-    std::int64_t index, ranks;  // the GPUs must be a multiple of `ranks`
-    int gpus_per_node;
+    std::int64_t index;
+    int step;  // of the number of nodes
   };
   struct Shared {
     std::shared_ptr<const LayerSet> layers;
-    ChunkTable chunks;
+    std::map<int, ChunkTable> by_chunks;
   };
+  using Key = std::vector<int>;
 
-  // The layout with the largest margin: least bound first, exactly until no bound is below the best.
-  Trial best_on(int nodes, FitAnswer& answer) {
+  std::vector<int> set(std::int64_t index, Scenario& s) const {
+    std::vector<int> choice = space_.choice(index);
+    for (std::size_t a = 0; a < choice.size(); ++a) space_.apply(a, choice[a], s);
+    return choice;
+  }
+
+  void try_nodes(int nodes, FitAnswer& answer) {
     std::vector<std::pair<Bytes, std::int64_t>> order;
+    Scenario s = space_.base();
     for (const Unit& u : layouts_) {
-      if (std::int64_t{nodes} * u.gpus_per_node % u.ranks != 0) continue;
-      const Scenario s = layout(u.index, nodes);
-      Layout l;
-      if (LayoutRules(s.model).check(s, l, options_.evaluate.tp_across_nodes) != Reason::ok) continue;
-      const Shared* shared = share(u.index, s, l);
-      if (shared) order.emplace_back(least_memory(s, stage_map(s, l), l, shared->chunks.costs), u.index);
+      if (nodes % u.step != 0) continue;
+      const std::vector<int> choice = set(u.index, s);
+      prepare(s, nodes);
+      Layout layout;
+      if (rules(s).check(s, layout, options_.evaluate.tp_across_nodes) != Reason::ok) continue;
+      const Bytes least = bounded(s) ? least_states(choice, s, layout) : Bytes(0);
+      if (least <= capacity(s)) order.emplace_back(least, u.index);
     }
     std::sort(order.begin(), order.end());
-    Trial best;
-    for (const auto& [bound, i] : order) {
-      if (best.valid && bound >= best.worst) break;
-      Scenario s = layout(i, nodes);
-      Layout l;
-      LayoutRules(s.model).check(s, l, true);
-      const Shared& shared = *share(i, s, l);
-      Trial t = exact_memory(std::move(s), shared);
-      if (!t.valid || (best.valid && t.worst >= best.worst)) continue;
-      best = std::move(t);
-      best.scenario.text = space_.scenario_text(i);
-      answer.index = i;
-      answer.layout = layout_text(space_, i);
+    for (const auto& [bound, index] : order) {
+      const std::vector<int> choice = set(index, s);
+      prepare(s, nodes);
+      FitTrial t = measure(choice, s, 0);
+      if (!t.valid || t.short_by > Bytes(0)) continue;
+      t = measure(choice, s, 1);
+      if (!t.valid || t.short_by > Bytes(0)) continue;
+      answer.nodes = nodes;
+      answer.index = index;
+      answer.layout = layout_text(space_, index);
+      answer.scenario = std::move(t.scenario);
+      answer.scenario.text = space_.scenario_text(index);
+      answer.memory = std::move(t.memory);
+      return;
     }
-    return best;
   }
 
-  Trial exact_memory(Scenario s, const Shared& shared) {
-    Trial t;
-    const Machine& machine = machines_.get(s);
-    MemoryOptions memory;
-    memory.emulated_ranks = 0;
-    try {
-      StepReuse reuse;
-      reuse.layers = shared.layers;
-      reuse.chunks = shared.chunks.chunks;
-      t.memory = memory_per_rank(make_step_plan(s, machine, reuse), machine, memory);
-    } catch (const ConfigError&) {
-      return t;
-    }
-    finish(t);
-    t.scenario = std::move(s);
-    return t;
-  }
-
-  const Shared* share(std::int64_t index, const Scenario& s, const Layout& l) {
-    const auto [it, fresh] = shared_.try_emplace({keys_.key(space_.choice(index), s), l.chunks});
-    if (fresh) {
-      try {
-        const Machine& machine = machines_.get(s);
-        it->second.layers = make_layer_set(s, machine);
-        it->second.chunks.chunks =
-            std::make_shared<const std::vector<Chunk>>(cut_chunks(s, *it->second.layers, l.chunks));
-        for (const Chunk& c : *it->second.chunks.chunks) it->second.chunks.costs.push_back(chunk_cost(c, machine));
-      } catch (const ConfigError&) {
-        it->second.layers.reset();
-      }
-    }
-    return it->second.layers ? &it->second : nullptr;
-  }
-
-  Scenario layout(std::int64_t i, int nodes) const {
-    Scenario s = quick_scenario(space_, i);
+  static void prepare(Scenario& s, int nodes) {
     s.cluster.nodes = nodes;
     s.parallel.dp = 0;
-    set_batch(s, std::max(1, s.cluster.gpus() / (s.parallel.tp * s.parallel.pp * s.parallel.cp)));
-    return s;
+    set_fit_batch(s);
+  }
+
+  // Cuts by balance look at times and memory of the plan: no bound before it is made.
+  static bool bounded(const Scenario& s) { return s.parallel.partition == "even" || !s.parallel.stage_layers.empty(); }
+
+  Bytes capacity(const Scenario& s) { return s.cluster.memory_override.value_or(machines_.get(s).gpu.usable_memory); }
+
+  const LayoutRules& rules(const Scenario& s) { return rules_.try_emplace(s.model.name, s.model).first->second; }
+
+  const StageMap& map_of(const Scenario& s, const Layout& l) { return maps_.get(s, l); }
+
+  // Weights, gradients and optimizer states alone.
+  Bytes least_states(const std::vector<int>& choice, const Scenario& s, const Layout& l) {
+    Key key(choice.size() + 1, 0);
+    for (std::size_t a = 0; a < choice.size(); ++a)
+      if (cuts_[a]) key[a] = choice[a];
+    key.back() = l.chunks;
+    const auto [it, fresh] = states_.try_emplace(std::move(key));
+    if (fresh) {
+      const ChunkTable* own = share(choice, s, l.chunks);
+      if (own) it->second = own->costs;
+      for (ChunkCost& c : it->second) c.saved = 0;
+    }
+    return it->second.empty() ? Bytes(0) : least_memory(s, map_of(s, l), l, it->second);
+  }
+
+  FitTrial measure(const std::vector<int>& choice, const Scenario& s, int emulated_ranks) {
+    StepReuse reuse;
+    if (bounded(s)) {
+      Layout l;
+      rules(s).check(s, l, true);
+      const ChunkTable* own = share(choice, s, l.chunks);
+      if (!own || least_memory(s, map_of(s, l), l, own->costs) > capacity(s)) return {};
+      reuse.layers = shared_[keys_.key(choice, s)].layers;
+      reuse.chunks = own->chunks;
+    }
+    return fit_trial(s, machines_, reuse, emulated_ranks);
+  }
+
+  const ChunkTable* share(const std::vector<int>& choice, const Scenario& s, int chunks) {
+    Shared& shared = shared_[keys_.key(choice, s)];
+    if (const auto found = shared.by_chunks.find(chunks); found != shared.by_chunks.end())
+      return found->second.chunks ? &found->second : nullptr;
+    ChunkTable& made = shared.by_chunks[chunks];
+    try {
+      const Machine& machine = machines_.get(s);
+      if (!shared.layers) shared.layers = make_layer_set(s, machine, &machines_.moe());
+      made.chunks = std::make_shared<const std::vector<Chunk>>(cut_chunks(s, *shared.layers, chunks));
+      for (const Chunk& c : *made.chunks) made.costs.push_back(chunk_cost(c, machine));
+    } catch (const ConfigError&) {
+      return nullptr;
+    }
+    return &made;
   }
 
   const SearchSpace& space_;
@@ -221,27 +167,57 @@ class FitSearch {
   const FitOptions& options_;
   std::string gpu_;
   CostTables keys_;
+  std::vector<bool> cuts_;  // axes
   std::vector<Unit> layouts_;
-  std::map<std::pair<std::size_t, int>, Shared> shared_;
+  std::map<std::string, LayoutRules> rules_;
+  StageMaps maps_;
+  std::map<std::size_t, Shared> shared_;
+  std::map<Key, std::vector<ChunkCost>> states_;
 };
 
 }  // namespace
 
-const std::vector<Knob>& memory_knobs() {
-  static const std::vector<Knob> knobs{
-      {"store activations as the unified policy does", {"activation.policy=unified"}},
-      {"recompute every layer", {"activation.policy=full"}},
-      {"offload kept activations", {"activation.offload=true"}},
-      {"gradient shards in host memory", {"optimizer.gradient_shards=cpu"}},
-      {"optimizer states in host memory", {"optimizer.states=cpu"}},
-      {"shard gradients (zero 2)", {"optimizer.zero=2"}},
-      {"shard weights (zero 3)", {"optimizer.zero=3"}},
-      {"gradients in BF16", {"optimizer.gradient_bytes=2 B"}},
-      {"one sequence per micro-batch", {"batch.micro_batch=1"}},
-      {"fewer model chunks per rank", {"parallel.vpp=1"}},
-      {"twice the context parallelism", {"parallel.cp=2"}},
-  };
-  return knobs;
+std::vector<std::pair<const char*, Bytes>> memory_terms(const RankMemory& m) {
+  return {
+      {"weights", m.states.weights},       {"gradients", m.states.gradients},  {"optimizer states", m.states.optimizer},
+      {"kept activations", m.activations}, {"transient tensors", m.transient}, {"staging buffers", m.staging}};
+}
+
+FitTrial fit_trial(Scenario s, MachineStore& machines, const StepReuse& reuse, int emulated_ranks) {
+  FitTrial t;
+  const Machine& machine = machines.get(s);
+  MemoryOptions memory;
+  memory.emulated_ranks = emulated_ranks;
+  try {
+    StepReuse all = reuse;
+    all.moe = &machines.moe();
+    t.memory = memory_per_rank(make_step_plan(s, machine, all), machine, memory);
+  } catch (const ConfigError&) {
+    return t;
+  }
+  for (const RankMemory& m : t.memory) {
+    t.worst = std::max(t.worst, m.reserved + m.outside);
+    t.short_by = std::max(t.short_by, m.short_by);
+    const Bytes host = m.host() * s.cluster.gpus_per_node;
+    if (machine.host.memory > Bytes(0) && host > machine.host.memory)
+      t.short_by = std::max(t.short_by, host - machine.host.memory);
+  }
+  t.valid = true;
+  t.scenario = std::move(s);
+  return t;
+}
+
+void set_fit_batch(Scenario& s) {
+  const ParallelConfig& p = s.parallel;
+  const std::int64_t dp = std::max<std::int64_t>(1, s.cluster.gpus() / (std::int64_t{p.tp} * p.pp * p.cp));
+  s.batch.global_tokens = 0;
+  s.batch.global_sequences = s.batch.micro_batch * dp * 2 * p.pp;
+}
+
+int node_step(const Scenario& s) {
+  const ParallelConfig& p = s.parallel;
+  const std::int64_t ranks = std::lcm(std::int64_t{p.tp} * p.cp, std::int64_t{p.ep} * p.etp) * p.pp;
+  return static_cast<int>(std::lcm(ranks, std::int64_t{s.cluster.gpus_per_node}) / s.cluster.gpus_per_node);
 }
 
 std::vector<FitAnswer> smallest_fit(const SearchSpace& space, MachineStore& machines, const FitOptions& options) {

@@ -1,11 +1,13 @@
-// "Does it fit, and on how few nodes?" For growing node counts the layouts of the space are tried; the batch is set to
-// what every layout can split, since memory depends only on the micro-batches in flight. The answer names the margin of
-// every stage, the term that binds, and what each knob would free at which price.
+// "Does it fit, and on how few nodes?" For growing node counts the layouts of the space are tried, least bound first;
+// the batch is set to what every layout can split, since memory depends only on the micro-batches in flight. The first
+// layout that fits, with the emulated allocator and the host's memory, is the answer. It names the margin of every
+// stage, the term that binds, and what each knob would free at which price. A layout is not looked at closer when its
+// states alone, or with what its warm-up must hold, exceed the memory (bounds.h).
 // Source: issue "What-if" (fit question first); peers.md (d) 5.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/planner/search.h"
@@ -20,8 +22,10 @@ const std::vector<Knob>& memory_knobs();  // a new knob is one line
 
 struct KnobEffect {
   std::string name;
-  double freed_gib = 0, step_change_pct = 0;
-  bool fits = false;
+  double freed_gib = 0;          // on the fullest stage
+  double freed_binding_gib = 0;  // of the term that binds
+  double step_change_pct = 0;    // time per sequence
+  int nodes = 0;                 // fewest on which the layout then fits
 };
 
 struct FitAnswer {
@@ -29,12 +33,14 @@ struct FitAnswer {
   int nodes = 0;           // 0: nothing fits up to the limit
   std::int64_t index = 0;  // of the layout in the space
   std::string layout;
-  Scenario scenario;
+  Scenario scenario;               // with the batch that was tried
+  BatchConfig asked;               // the space's
   std::vector<RankMemory> memory;  // per pipeline stage
   Bytes capacity;
   std::string binding;  // largest term on the fullest stage
   double binding_gib = 0;
-  std::vector<KnobEffect> knobs;  // what frees memory on one node count less, cheapest first
+  std::vector<KnobEffect>
+      knobs;  // what frees memory of this layout: first those that free the binding term, cheapest first
 };
 
 struct FitOptions {
@@ -43,6 +49,23 @@ struct FitOptions {
   EvaluateOptions evaluate;
   int threads = 1;
 };
+
+// What fills a GPU, by name.
+std::vector<std::pair<const char*, Bytes>> memory_terms(const RankMemory& memory);
+
+// Memory of a layout whose batch has been set. `short_by`: of the GPUs or of a node's host memory.
+struct FitTrial {
+  Scenario scenario;
+  std::vector<RankMemory> memory;
+  Bytes worst, short_by;
+  bool valid = false;
+};
+FitTrial fit_trial(Scenario scenario, MachineStore& machines, const StepReuse& reuse, int emulated_ranks);
+// A batch that fills two rounds of the pipeline on every replica.
+void set_fit_batch(Scenario& scenario);
+// Nodes must be a multiple of this for the layout's groups to come out even.
+int node_step(const Scenario& scenario);
+void try_knobs(FitAnswer& answer, MachineStore& machines);
 
 // One answer for every value of the cluster.gpu axis (or the one GPU).
 std::vector<FitAnswer> smallest_fit(const SearchSpace& space, MachineStore& machines, const FitOptions& options);

@@ -120,15 +120,17 @@ PageTable margin_table(const FitAnswer& a) {
 
 PageTable knob_table(const FitAnswer& a) {
   PageTable t{"knobs_" + a.gpu,
-              "What would free memory on the next smaller cluster, cheapest first",
+              "What would free memory; first what frees the binding term, cheapest first",
               "prediction",
               {{"knob", "knob", "", "the setting", true},
                {"frees_gib", "frees", "GiB", "on the fullest stage", false, true},
-               {"step_change_pct", "step time", "%", "change of the step time"},
-               {"fits", "fits then", "", "", true}},
+               {"frees_binding_gib", "of " + a.binding, "GiB", "of the term that binds"},
+               {"step_change_pct", "step time", "%", "change of the time per sequence"},
+               {"nodes", "nodes then", "", "fewest nodes on which this layout then fits"}},
               {}};
   for (const KnobEffect& k : a.knobs)
-    t.rows.push_back({k.name, csv_number(k.freed_gib), csv_number(k.step_change_pct), k.fits ? "yes" : "no"});
+    t.rows.push_back({k.name, csv_number(k.freed_gib), csv_number(k.freed_binding_gib), csv_number(k.step_change_pct),
+                      fmt::format("{}", k.nodes)});
   return t;
 }
 

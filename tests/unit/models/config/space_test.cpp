@@ -75,6 +75,21 @@ TEST_CASE("space: auto offers what can divide the thing it splits") {
   CHECK(space.axes()[1].values.size() == 2);
 }
 
+TEST_CASE("space: applied one after the other, variants leave nothing of each other") {
+  const SearchSpace space = SearchSpace::parse(
+      "model: llama3_8b\ncluster: {gpu: h100_sxm, nodes: 1}\nbatch: {sequence: 8192, global_sequences: 8}\n"
+      "activation: {policy: selective}\n"
+      "variants:\n  - {activation.offload: true}\n  - {activation.policy: full}\n  - {optimizer.zero: 2}\n");
+  Scenario s = space.base();
+  for (const std::int64_t index : {0, 1, 2, 0, 2, 1}) {
+    space.apply(0, static_cast<int>(index), s);
+    const Scenario whole = space.scenario(index);
+    CHECK(s.activation.offload == whole.activation.offload);
+    CHECK(s.activation.policy == whole.activation.policy);
+    CHECK(s.optimizer.zero == whole.optimizer.zero);
+  }
+}
+
 TEST_CASE("space: variants set several keys together") {
   const SearchSpace space = SearchSpace::parse(
       "model: llama3_8b\ncluster: {nodes: 1}\nbatch: {global_sequences: 8}\n"
