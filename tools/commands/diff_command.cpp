@@ -42,6 +42,10 @@ std::string part_table(const char* unit, const char* what, const std::vector<Dif
   for (const Difference& d : list)
     t.add(
         {d.part, fmt::format("{:.3f}", d.before), fmt::format("{:.3f}", d.after), fmt::format("{:+.3f}", d.change())});
+  Difference sum{"sum", 0, 0};
+  for (const Difference& d : list) sum.before += d.before, sum.after += d.after;
+  t.add({sum.part, fmt::format("{:.3f}", sum.before), fmt::format("{:.3f}", sum.after),
+         fmt::format("{:+.3f}", sum.change())});
   return t.to_text(colour);
 }
 
@@ -67,14 +71,16 @@ int run(const Options& o, CommandContext& context) {
                                    {"step_after_s", d.step_after},
                                    {"time_s", parts_json(d.time)},
                                    {"critical_path_s", parts_json(d.critical)},
+                                   {"slowest_stage", {{"before", d.slowest_before}, {"after", d.slowest_after}}},
                                    {"memory_gib", parts_json(d.memory)}};
     context.out << j.dump(2) << "\n";
     return 0;
   }
   context.out << fmt::format("step {:.3f} s -> {:.3f} s ({:+.2f} %)\n\n", d.step_before, d.step_after,
                              100.0 * (d.step_after / d.step_before - 1.0))
+              << part_table("s", "critical path", d.critical, context.colour())
+              << fmt::format("  slowest stage: pipeline rank {} -> {}\n\n", d.slowest_before, d.slowest_after)
               << part_table("s", "mean rank", d.time, context.colour()) << "\n"
-              << part_table("s", "critical path", d.critical, context.colour()) << "\n"
               << part_table("GiB", "memory of the fullest rank", d.memory, context.colour());
   return 0;
 }

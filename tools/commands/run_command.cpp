@@ -88,6 +88,7 @@ void write_outputs(const Options& o, const Scenario& scenario, const Machine& ma
                    const MemoryView& fullest, const CommandContext& context) {
   OutputFolder out(o.out);
   out.add("summary.json", summary_json(scenario, p));
+  out.add("scenario.yaml", scenario.text);  // complete, overrides included: the folder can be run, compared and searched again
   add_trace(out, p, o.trace_ranks);
   add_results(out,
               {{"ranks.csv", ranks_table(p)},

@@ -96,17 +96,18 @@ void bound_candidates(const SearchSpace& space, const CostTables& tables, Object
 
 void vary_costs(Ranked& ranked) {
   const StepPrediction& p = ranked.evaluation.prediction;
-  if (!p.graph) return;
+  if (!p.graph || !p.times) return;
   const TaskGraph& g = p.graph->built.graph;
-  std::vector<Time> durations(p.graph->built.durations.size());
+  std::vector<Time> durations(g.task_count());
   const auto step = [&](double factor) {
     for (std::size_t t = 0; t < durations.size(); ++t) {
       const auto kind = static_cast<StepTask>(g.kind(TaskId(static_cast<std::uint32_t>(t))));
       const bool kernel = kind == StepTask::forward || kind == StepTask::backward || kind == StepTask::weight_grad ||
-                          kind == StepTask::recompute || kind == StepTask::optimizer;
-      durations[t] = kernel ? scale(p.graph->built.durations[t], factor) : p.graph->built.durations[t];
+                          kind == StepTask::recompute || kind == StepTask::optimizer || kind == StepTask::vision;
+      const Time simulated = p.times->finish[t] - p.times->start[t];
+      durations[t] = kernel ? scale(simulated, factor) : simulated;
     }
-    return longest_path(g, durations).makespan.seconds();
+    return step_period(*p.graph, longest_path(g, durations)).seconds();
   };
   ranked.step_low = step(0.95);
   ranked.step_high = step(1.05);

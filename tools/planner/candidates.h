@@ -13,7 +13,8 @@ std::vector<Candidate> generate_candidates(const SearchSpace& space, CostTables&
 void bound_candidates(const SearchSpace& space, const CostTables& tables, Objective objective, int threads,
                       std::vector<Candidate>& candidates, Reasons& reasons);
 
-// The step when every kernel takes 5 % less or more: the graph is evaluated again with other durations.
+// The step when every kernel takes 5 % less or more than it did in the simulation: the graph is evaluated again with
+// those durations. Communication and copies keep the time that they took on the shared links.
 void vary_costs(Ranked& ranked);
 void mark_pareto(std::vector<Ranked>& ranked);
 

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <optional>
 
 #include "sim/graph/critical_path.h"
 #include "tools/planner/evaluate.h"
@@ -19,11 +22,109 @@ void largest_first(std::vector<Difference>& list) {
   });
 }
 
-std::vector<double> critical_seconds(const StepPrediction& p) {
-  std::vector<double> out(kStepTasks, 0.0);
+enum class PathPart : std::uint8_t {
+  slowest,
+  recompute,
+  other_stages,
+  bubble,
+  tp,
+  cp,
+  ep,
+  pp,
+  dp,
+  optimizer,
+  offload,
+  host,
+  end
+};
+constexpr const char* kPathParts[] = {"slowest stage",
+                                      "recompute",
+                                      "other stages",
+                                      "bubble (fill and drain)",
+                                      "exposed tp",
+                                      "exposed cp",
+                                      "exposed all-to-all (ep)",
+                                      "pipeline transfers",
+                                      "exposed dp",
+                                      "optimizer",
+                                      "offload stall",
+                                      "host",
+                                      "end of step"};
+constexpr std::size_t kPathPartCount = std::size(kPathParts);
+
+// Nothing for kernels: what they are depends on their rank.
+std::optional<PathPart> part_of(StepTask kind) {
+  switch (kind) {
+    case StepTask::tp_comm:
+      return PathPart::tp;
+    case StepTask::cp_comm:
+      return PathPart::cp;
+    case StepTask::ep_comm:
+      return PathPart::ep;
+    case StepTask::transfer:
+      return PathPart::pp;
+    case StepTask::param_gather:
+    case StepTask::grad_reduce:
+      return PathPart::dp;
+    case StepTask::optimizer:
+      return PathPart::optimizer;
+    case StepTask::offload:
+    case StepTask::onload:
+      return PathPart::offload;
+    case StepTask::host:
+      return PathPart::host;
+    case StepTask::barrier:
+    case StepTask::rendezvous:
+      return PathPart::end;
+    default:
+      return std::nullopt;
+  }
+}
+
+struct PathTimes {
+  std::array<Time, kPathPartCount> parts{};
+  int slowest = 0;
+};
+
+// Pipeline rank of every rank of the graph.
+std::map<std::uint32_t, int> pipeline_ranks(const StepGraph& graph) {
+  std::map<std::uint32_t, int> out;
+  for (std::size_t r = 0; r < graph.compute_stream.size(); ++r)
+    for (const StreamId s : graph.compute_stream[r]) out[graph.built.graph.info(s).rank.value] = static_cast<int>(r);
+  return out;
+}
+
+PathTimes path_times(const StepPrediction& p) {
+  PathTimes out;
   if (!p.graph || !p.times) return out;
-  const CriticalPath path = critical_path(p.graph->built.graph, *p.times);
-  for (std::size_t k = 0; k < path.time_by_kind.size() && k < out.size(); ++k) out[k] = path.time_by_kind[k].seconds();
+  const TaskGraph& g = p.graph->built.graph;
+  const std::map<std::uint32_t, int> rank_of = pipeline_ranks(*p.graph);
+  const CriticalPath path = critical_path(g, *p.times);
+  struct Piece {
+    Time time;
+    int rank;
+    StepTask kind;
+  };
+  std::vector<Piece> pieces;
+  std::map<int, Time> busy;
+  for (const TaskId t : path.tasks) {
+    const auto found = rank_of.find(g.info(g.stream(t)).rank.value);
+    pieces.push_back({p.times->finish[t.value] - p.times->start[t.value], found == rank_of.end() ? -1 : found->second,
+                      static_cast<StepTask>(g.kind(t))});
+    if (!part_of(pieces.back().kind)) busy[pieces.back().rank] += pieces.back().time;
+  }
+  for (const auto& [rank, time] : busy)
+    if (time > busy[out.slowest]) out.slowest = rank;
+  const auto own = [&](const Piece& x) { return x.rank == out.slowest && !part_of(x.kind); };
+  const auto first = std::find_if(pieces.begin(), pieces.end(), own);
+  const auto last = std::find_if(pieces.rbegin(), pieces.rend(), own).base();
+  for (auto x = pieces.begin(); x != pieces.end(); ++x) {
+    PathPart part = x < first || x >= last ? PathPart::bubble : PathPart::other_stages;
+    if (x->rank == out.slowest) part = x->kind == StepTask::recompute ? PathPart::recompute : PathPart::slowest;
+    out.parts[static_cast<std::size_t>(part_of(x->kind).value_or(part))] += x->time;
+  }
+  // Steps that follow each other staggered end earlier for each rank than the whole: the period counts.
+  out.parts[static_cast<std::size_t>(PathPart::end)] += p.summary.step - p.times->makespan;
   return out;
 }
 
@@ -67,16 +168,17 @@ StepDifference difference(const StepPrediction& before, const StepPrediction& af
                                                                  {"pipeline transfers", &RankBreakdown::pp},
                                                                  {"exposed dp", &RankBreakdown::dp},
                                                                  {"offload stall", &RankBreakdown::offload},
+                                                                 {"vision encoder", &RankBreakdown::vision},
                                                                  {"bubble and slower stages", &RankBreakdown::bubble},
                                                                  {"host", &RankBreakdown::host},
                                                                  {"end of step", &RankBreakdown::wait}};
   for (const auto& [name, field] : parts)
     d.time.push_back({name, (before.summary.mean.*field).seconds(), (after.summary.mean.*field).seconds()});
-  const std::vector<double> a = critical_seconds(before), b = critical_seconds(after);
-  for (int k = 0; k < kStepTasks; ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    d.critical.push_back({to_string(static_cast<StepTask>(k)), a[i], b[i]});
-  }
+  const PathTimes a = path_times(before), b = path_times(after);
+  d.slowest_before = a.slowest;
+  d.slowest_after = b.slowest;
+  for (std::size_t k = 0; k < kPathPartCount; ++k)
+    d.critical.push_back({kPathParts[k], a.parts[k].seconds(), b.parts[k].seconds()});
   d.memory = memory_parts(fullest(before), fullest(after));
   for (std::vector<Difference>* list : {&d.time, &d.critical, &d.memory}) largest_first(*list);
   return d;

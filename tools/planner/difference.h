@@ -1,6 +1,9 @@
-// Explains the difference of two predictions: step time by what the compute streams of the mean rank do or wait for,
-// the same along the critical path, and peak memory of the fullest rank by owner.
-// Every part is exact: the time parts add up to the difference of the step times (mean over ranks), the memory parts to
+// Explains the difference of two predictions: step time along the critical path, the same by what the compute streams
+// of the mean rank do or wait for, and peak memory of the fullest rank by owner.
+// The critical path is one chain of tasks without gaps that lasts as long as the step. Its slowest stage is the
+// pipeline rank whose kernels fill most of it; kernels of other ranks before the path first comes to that rank, and
+// after it has left it for good, are the bubble (fill and drain), in between they are other stages that the slowest one
+// waits for. Every part is exact: both lists of times add up to the difference of the step times, the memory parts to
 // that of the peaks. Source: issue "What-if" (diff); peers.md (d) 3.
 #pragma once
 
@@ -20,9 +23,10 @@ struct Difference {
 
 struct StepDifference {
   double step_before = 0, step_after = 0;
-  std::vector<Difference> time;      // mean over ranks
-  std::vector<Difference> critical;  // along the critical path, by kind of task
-  std::vector<Difference> memory;    // fullest rank, GiB
+  std::vector<Difference> time;               // mean over ranks
+  std::vector<Difference> critical;           // along the critical path
+  int slowest_before = 0, slowest_after = 0;  // pipeline ranks
+  std::vector<Difference> memory;             // fullest rank, GiB
 };
 
 // Requires: both predictions kept their graphs (StepOptions::keep_graph).

@@ -15,12 +15,13 @@ struct Part {
   Time RankBreakdown::*field;
 };
 constexpr Part kParts[] = {
-    {"compute", &RankBreakdown::compute},     {"recompute", &RankBreakdown::recompute},
-    {"exposed tp", &RankBreakdown::tp},       {"exposed cp", &RankBreakdown::cp},
-    {"exposed ep", &RankBreakdown::ep},       {"exposed pp", &RankBreakdown::pp},
-    {"exposed dp", &RankBreakdown::dp},       {"offload stall", &RankBreakdown::offload},
-    {"bubble", &RankBreakdown::bubble},       {"host", &RankBreakdown::host},
-    {"optimizer", &RankBreakdown::optimizer}, {"end of step", &RankBreakdown::wait},
+    {"compute", &RankBreakdown::compute},       {"recompute", &RankBreakdown::recompute},
+    {"exposed tp", &RankBreakdown::tp},         {"exposed cp", &RankBreakdown::cp},
+    {"exposed ep", &RankBreakdown::ep},         {"exposed pp", &RankBreakdown::pp},
+    {"exposed dp", &RankBreakdown::dp},         {"offload stall", &RankBreakdown::offload},
+    {"bubble", &RankBreakdown::bubble},         {"host", &RankBreakdown::host},
+    {"optimizer", &RankBreakdown::optimizer},   {"end of step", &RankBreakdown::wait},
+    {"vision encoder", &RankBreakdown::vision},
 };
 
 std::string changed_settings(const SearchSpace& space, const Ranked& a, const Ranked& b) {

@@ -77,11 +77,15 @@ HtmlPage difference_page(const DifferencePageInput& in, const StepDifference& d)
                   d.step_before, error_bar(a), d.step_after, error_bar(b), d.step_after - d.step_before,
                   100.0 * (d.step_after / d.step_before - 1.0)));
   page.figures("The answer in numbers", figures(in));
-  page.deltas("Where the time of the mean rank differs",
+  page.deltas(fmt::format("Along the critical path (slowest stage: pipeline rank {}, then {})", d.slowest_before,
+                          d.slowest_after),
+              deltas("critical",
+                     "Parts of the critical path; changes add up to that of the step time. Bubble: other stages before "
+                     "the path first comes to the slowest stage and after it has left it",
+                     "s", d.critical));
+  page.deltas("The same for the mean rank",
               deltas("time", "Parts of the step, mean over pipeline ranks; changes add up to that of the step time",
                      "s", d.time));
-  page.deltas("The same along the critical path",
-              deltas("critical", "Time of the critical path by kind of task", "s", d.critical));
   page.deltas("Memory of the fullest rank",
               deltas("memory", "Peak memory by owner; changes add up to that of the peak", "GiB", d.memory));
   std::string lines;

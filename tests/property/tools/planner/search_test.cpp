@@ -157,5 +157,11 @@ TEST_CASE("search: what is reported is what a run of its scenario gives, to the 
     CHECK(again.step == reported.step);
     CHECK(again.fingerprint == reported.fingerprint);
     CHECK(again.peak_reserved == reported.peak_reserved);
+    // All kernels 5 % off: on both sides of the step, and never by more than 5 %.
+    const double seconds = reported.step.seconds();
+    CHECK(p.step_low < seconds);
+    CHECK(p.step_high > seconds);
+    CHECK(p.step_low >= 0.95 * seconds);
+    CHECK(p.step_high <= 1.05 * seconds);
   }
 }
