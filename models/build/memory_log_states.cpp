@@ -15,6 +15,7 @@ StateShape state_shape(const StepPlan& plan, int rank) {
   shape.dense_shards = shards(GroupKind::dp);
   shape.expert_shards = shards(GroupKind::expert_dp);
   shape.by_chunk = reduces_by_chunk(plan);
+  shape.gathered = o.zero >= 3 && !o.reshard_after_forward && plan.schedule.ranks > 1;
   const auto larger = [](const ParameterCount& a, const ParameterCount& b) {
     return a.dense + a.experts < b.dense + b.experts ? b : a;
   };
@@ -36,7 +37,8 @@ RankStates::RankStates(const StepPlan& plan, const SoftwareProfile& software, in
       sink_(sink),
       stages_(plan.schedule.stages_of_rank(rank)),
       shape_(state_shape(plan, rank)),
-      fsdp_(optimizer_.zero >= 3) {
+      fsdp_(optimizer_.zero >= 3 && !shape_.gathered) {
+  shape_.reduce_bytes = software.reduce_bytes;
   for (int s : stages_)
     for (std::size_t i = 0; i < chunk(s).parts.size(); ++i)
       if (is_root(s, i)) root_.parameters += chunk(s).parts[i].parameters.dense;
@@ -84,6 +86,11 @@ std::vector<ParameterCount> RankStates::blocks(int stage) const {
 
 void RankStates::weights(const ParameterCount& p, int stage) {
   const std::int64_t all = p.dense + p.experts, shard = sharded(p);
+  if (shape_.gathered) {
+    contiguous(shard, optimizer_.parameter_bytes, MemoryCategory::weights, "weights", stage);
+    contiguous(gathered_weights(p, shape_).count(), Bytes(1), MemoryCategory::gathered, "gathered_parameters", stage);
+    return;
+  }
   // FP32 parameters without ZeRO-3 are FSDP shards of which the whole BF16 copy stays gathered (pipeline FSDP).
   const bool gathered = !fsdp_ && optimizer_.zero >= 1 && optimizer_.parameter_bytes.count() > 2;
   contiguous(fsdp_ || gathered ? shard : all, optimizer_.parameter_bytes, MemoryCategory::weights, "weights", stage);
@@ -105,6 +112,11 @@ void RankStates::start(bool with_moments) {
       p.experts += block.experts;
     }
     if (host_gradients) continue;
+    if (shape_.gathered) {
+      contiguous(whole_gradients(p, shape_, optimizer_).count(), Bytes(1), MemoryCategory::gradients,
+                 "unsharded_gradients", s);
+      continue;
+    }
     if (optimizer_.zero >= 2) {
       contiguous(sharded(p), optimizer_.gradient_bytes, MemoryCategory::gradients, "gradient_shard", s);
       continue;

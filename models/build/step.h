@@ -27,7 +27,8 @@ struct StepOptions {
   MemoryOptions memory;        // how much of the allocator to emulate
 };
 
-struct StepSummary {
+// The numbers of a summary: bytes that may travel between processes (tools/planner/work_share.h).
+struct StepFigures {
   Time step, step_p95;
   double tokens_per_s_per_gpu = 0, model_tflops_per_gpu = 0, mfu_pct = 0, hfu_pct = 0;
   double bubble_pct = 0, assumed_pct = 0;  // share of the step that rests on assumed or datasheet costs
@@ -39,6 +40,9 @@ struct StepSummary {
   double cost_usd_per_step = 0;
   Provenance provenance = Provenance::measured;
   std::uint64_t fingerprint = 0;
+};
+
+struct StepSummary : StepFigures {
   std::vector<std::string> folded;  // dimensions represented by one rank
   StepNetworkReport network;
 };

@@ -11,6 +11,14 @@ std::int64_t sharded(const ParameterCount& p, const StateShape& s) {
 
 }  // namespace
 
+Bytes gathered_weights(const ParameterCount& p, const StateShape& s) {
+  return (p.dense + (s.expert_shards > 1 ? p.experts : 0)) * Bytes(2);
+}
+
+Bytes whole_gradients(const ParameterCount& p, const StateShape& s, const OptimizerConfig& o) {
+  return p.dense * s.reduce_bytes + p.experts * (s.expert_shards > 1 ? s.reduce_bytes : o.gradient_bytes);
+}
+
 StateBytes state_bytes(const StateShape& s, const OptimizerConfig& o) {
   const std::int64_t all = s.parameters.dense + s.parameters.experts;
   const std::int64_t shard = sharded(s.parameters, s);
@@ -18,7 +26,10 @@ StateBytes state_bytes(const StateShape& s, const OptimizerConfig& o) {
   StateBytes b;
   b.weights = (o.zero >= 3 ? shard : all) * o.parameter_bytes;
   b.gradients = (o.zero >= 2 ? shard : all) * o.gradient_bytes;
-  if (o.zero >= 3) b.weights += 2 * layer * o.parameter_bytes, b.gradients += layer * o.gradient_bytes;
+  if (s.gathered)
+    b.weights += gathered_weights(s.parameters, s), b.gradients = whole_gradients(s.parameters, s, o);
+  else if (o.zero >= 3)
+    b.weights += 2 * layer * o.parameter_bytes, b.gradients += layer * o.gradient_bytes;
   const Bytes buffers = 2 * (s.largest_chunk.dense + s.largest_chunk.experts) * o.gradient_bytes;
   if (o.gradient_shards == "cpu") {
     b.gradients = buffers;

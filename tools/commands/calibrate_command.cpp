@@ -17,6 +17,7 @@
 
 #include "sim/base/error.h"
 #include "tools/commands/command.h"
+#include "tools/commands/suggest_command.h"
 
 extern char** environ;
 
@@ -134,8 +135,19 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
   command->add_option("--only", options->only, "families, comma-separated (calibrate/README.md lists them)");
   command->add_flag("--libraries", options->libraries, "also time installed Python libraries, into FILE_libraries.csv");
   command->add_option("--program", options->program, "k3sim_calibrate, if it is not beside k3sim or on PATH");
+  auto suggest = std::make_shared<std::pair<std::string, std::vector<std::string>>>();
+  CLI::Option* scenario = command->add_option(
+      "--suggest", suggest->first, "scenario: print what to measure next for it (needs no GPU), with --set and --json");
+  add_set_option(*command, suggest->second);
+  add_json_flag(*command, context);
   command->add_option("--python", options->python, "Python that has the libraries")->capture_default_str();
-  command->callback([options, &context] { context.exit_code = run_calibrate(*options); });
+  command->callback([options, suggest, scenario, &context] {
+    if (scenario->count() == 0 && (context.json || !suggest->second.empty()))
+      throw UsageError("--set and --json belong to --suggest SCENARIO");
+    if (scenario->count() > 0 && !options->out.empty()) throw UsageError("--suggest writes no file: leave --out away");
+    context.exit_code = scenario->count() > 0 ? suggest_measurements(suggest->first, suggest->second, context)
+                                              : run_calibrate(*options);
+  });
 }
 
 }  // namespace k3sim

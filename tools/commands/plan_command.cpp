@@ -18,6 +18,7 @@
 #include "tools/planner/explain.h"
 #include "tools/planner/search.h"
 #include "tools/result_pages/plan_page.h"
+#include "tools/sweep/sweep.h"
 
 namespace k3sim {
 
@@ -105,18 +106,28 @@ int run(const Options& o, CommandContext& context) {
   options.threads = o.threads > 0 ? o.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   options.evaluate.allow_assumed = o.allow_assumed;
   options.evaluate.tp_across_nodes = o.tp_across_nodes;
+  std::unique_ptr<WorkShare> ranks;
+  if (started_by_mpi()) {
+    if (o.fit) throw UsageError("plan --fit takes seconds; start it without mpirun");
+    ranks = mpi_share();
+    options.share = ranks.get();
+    if (o.threads == 0) options.threads = 1;
+  }
+  const bool writes = !ranks || ranks->writes();
   if (o.fit) return plan_fit(space, machines, options, o.out, context);
   SearchResult r;
   {
     std::unique_ptr<Progress> progress;
     std::int64_t shown = 0;
-    options.progress = [&](std::int64_t done, std::int64_t all) {
-      if (!progress) progress = std::make_unique<Progress>(context, "plan", all);
-      progress->advance(done - shown);
-      shown = done;
-    };
+    if (writes)
+      options.progress = [&](std::int64_t done, std::int64_t all) {
+        if (!progress) progress = std::make_unique<Progress>(context, "plan", all);
+        progress->advance(done - shown);
+        shown = done;
+      };
     r = search(space, machines, options);
   }
+  if (!writes) return r.ranked.empty() ? 1 : 0;  // another rank reports
   if (!o.out.empty()) write_plan(o.out, space, r, static_cast<std::size_t>(o.top), context);
   if (context.json)
     context.out << plan_json(space, r, static_cast<std::size_t>(o.top)).dump(2) << "\n";

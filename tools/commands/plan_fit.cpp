@@ -71,6 +71,7 @@ int plan_fit(const SearchSpace& space, MachineStore& machines, const SearchOptio
     OutputFolder out(folder);
     add_results(out, {{"fit_frontier.csv", fit_frontier_table(frontier)}},
                 fit_page(space, answers, frontier, context.command));
+    out.add("fit_frontier.svg", fit_frontier_svg(frontier));
     out.commit();
   }
   nlohmann::ordered_json j = nlohmann::ordered_json::array();

@@ -5,6 +5,7 @@
 #include <CLI/Validators.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 
@@ -19,6 +20,7 @@
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
 #include "tools/commands/report_files.h"
+#include "tools/planner/sensitivity.h"
 #include "tools/report/activation_table.h"
 #include "tools/report/mechanism_tables.h"
 #include "tools/report/network_summary.h"
@@ -76,19 +78,29 @@ void add_trace(OutputFolder& out, const StepPrediction& p, const std::string& ra
 }
 
 // One task per layer pass: shares of the step time are the same, at a fraction of the time.
-std::optional<PageDeltas> sensitivity(const Options& o, const Scenario& scenario, const Machine& machine) {
+std::vector<Sensitivity> sensitivity(const Options& o, const Scenario& scenario, const Machine& machine) {
   if (o.no_sensitivity) return {};
   StepOptions step;
   step.allow_assumed = o.allow_assumed;
   step.graph.detail = StepGraphOptions::Detail::step;
-  return sensitivity_deltas(sensitivities(scenario, machine, step));
+  return sensitivities(scenario, machine, step);
+}
+
+// summary.json of a folder also says what 10 % on each input does.
+std::string summary_with(const std::string& summary, const std::vector<Sensitivity>& inputs) {
+  if (inputs.empty()) return summary;
+  auto j = nlohmann::ordered_json::parse(summary);
+  for (const Sensitivity& s : inputs)
+    j["sensitivity"].push_back({{"input", s.input}, {"worse_pct", s.step_change_pct}, {"better_pct", s.step_gain_pct}});
+  return j.dump(2) + "\n";
 }
 
 void write_outputs(const Options& o, const Scenario& scenario, const Machine& machine, const StepPrediction& p,
                    const MemoryView& fullest, const CommandContext& context) {
   OutputFolder out(o.out);
-  out.add("summary.json", summary_json(scenario, p));
-  out.add("scenario.yaml", scenario.text);  // complete, overrides included: the folder can be run, compared and searched again
+  const std::vector<Sensitivity> inputs = sensitivity(o, scenario, machine);
+  out.add("summary.json", summary_with(summary_json(scenario, p), inputs));
+  out.add("scenario.yaml", scenario.text);  // complete, overrides included: the folder can be run and compared
   add_trace(out, p, o.trace_ranks);
   add_results(out,
               {{"ranks.csv", ranks_table(p)},
@@ -101,7 +113,8 @@ void write_outputs(const Options& o, const Scenario& scenario, const Machine& ma
                {"overlap.csv", overlap_table(p)},
                {"context_ranks.csv", context_ranks_table(p)},
                {"network.csv", network_table_csv(p.summary.network)}},
-              run_report({scenario, p, context.command, &machine, sensitivity(o, scenario, machine), &fullest}));
+              run_report({scenario, p, context.command, &machine,
+                          inputs.empty() ? std::optional<PageDeltas>() : sensitivity_deltas(inputs), &fullest}));
   out.commit();
 }
 

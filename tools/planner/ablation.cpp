@@ -2,27 +2,67 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/config/scenario_loader.h"
 #include "models/config/yaml_reader.h"
 #include "sim/base/error.h"
 
 namespace k3sim {
 
+namespace {
+
+bool full_attention(Scenario& s) {
+  const auto is = [](AttentionKind kind) { return [kind](const LayerSpec& l) { return l.attention.kind == kind; }; };
+  std::vector<LayerSpec>& layers = s.model.layers;
+  const auto mla = std::find_if(layers.begin(), layers.end(), is(AttentionKind::mla));
+  if (mla == layers.end() || std::none_of(layers.begin(), layers.end(), is(AttentionKind::kda))) return false;
+  const AttentionSpec full = mla->attention;
+  for (LayerSpec& l : layers)
+    if (l.attention.kind == AttentionKind::kda) l.attention = full;
+  return true;
+}
+
+bool full_width(Scenario& s) {
+  bool found = false;
+  for (LayerSpec& l : s.model.layers) {
+    FfnSpec& f = l.ffn;
+    if (f.latent == 0 || f.latent >= s.model.hidden) continue;
+    const std::int64_t fewer = s.model.hidden / f.latent;
+    if (s.model.hidden % f.latent != 0 || f.experts % fewer != 0 || f.topk % fewer != 0) return false;
+    f.experts /= fewer;
+    f.topk /= fewer;
+    f.latent = 0;
+    f.latent_norm = false;
+    found = true;
+  }
+  return found;
+}
+
+}  // namespace
+
 const std::vector<Mechanism>& mechanisms() {
   static const std::vector<Mechanism> table{
+      {"KDA -> full MLA", {}, {}, full_attention},
+      {"LatentMoE -> full width", {}, {}, full_width},
       {"MoonEP -> plain all-to-all", {"moe.dispatcher=moonep"}, {"moe.dispatcher=alltoall"}},
-      {"KCP -> head all-to-all", {"parallel.cp_method=kcp"}, {"parallel.cp_method=all_to_all"}},
-      {"activation manager -> full recompute", {"activation.policy=unified"}, {"activation.policy=full"}},
-      {"offload off", {"activation.offload=true"}, {"activation.offload=false"}},
-      {"pipeline ZeRO-2 -> ZeRO-1 on the GPU", {"optimizer.gradient_shards=cpu"}, {"optimizer.gradient_shards=gpu"}},
-      {"split weight gradients off", {"schedule.split_wgrad=true"}, {"schedule.split_wgrad=false"}},
-      {"interleaving off", {}, {"parallel.vpp=1"}},
-      {"overlap of gradient reduction off", {"overlap.grad_reduce=true"}, {"overlap.grad_reduce=false"}},
-      {"overlap of parameter gathering off", {"overlap.param_gather=true"}, {"overlap.param_gather=false"}},
-      {"per-head Muon -> AdamW", {"optimizer.name=muon_per_head"}, {"optimizer.name=adamw"}},
+      {"KCP -> head all-to-all", {"parallel.kcp=true"}, {"parallel.kda_exchange=all_to_all"}},
       {"AttnRes boundaries cached -> naive",
        {"attnres.pipeline=cached", "model.attnres=true"},
        {"attnres.pipeline=naive"}},
+      {"activation manager -> full recompute", {"activation.policy=unified"}, {"activation.policy=full"}},
+      {"offload off", {"activation.policy=unified"}, {"activation.forbid=[offload, remote_offload]"}},
+      {"offload off", {"activation.offload=true"}, {"activation.offload=false"}},
+      {"pipeline ZeRO-2 -> ZeRO-1 on the GPU", {"optimizer.gradient_shards=cpu"}, {"optimizer.gradient_shards=gpu"}},
+      {"split weight gradients off", {"schedule.split_wgrad=true"}, {"schedule.split_wgrad=false"}},
+      {"vision in bubbles -> up front", {"vision.placement=bubbles"}, {"vision.placement=decoupled"}},
+      {"interleaving off", {"parallel.cut=even"}, {"parallel.vpp=1"}},
+      {"interleaving off",
+       {"parallel.cut=listed"},
+       {"parallel.vpp=1", "parallel.stage_layers=[]", "parallel.partition=balanced"}},
+      {"overlap of gradient reduction off", {"overlap.grad_reduce=true"}, {"overlap.grad_reduce=false"}},
+      {"overlap of parameter gathering off", {"overlap.param_gather=true"}, {"overlap.param_gather=false"}},
+      {"per-head Muon -> AdamW", {"optimizer.name=muon_per_head"}, {"optimizer.name=adamw"}},
       {"routing skew -> balanced", {}, {"moe.routing={source: balanced}"}},
   };
   return table;
@@ -31,6 +71,15 @@ const std::vector<Mechanism>& mechanisms() {
 namespace {
 
 std::string text_of(const Scenario& s, const std::string& key);
+
+// Context-parallel KDA layers pass states on instead of exchanging heads for rows.
+bool exchanges_states(const Scenario& s) {
+  const ParallelConfig& p = s.parallel;
+  const std::string& exchange = p.kda_exchange == "auto" ? p.cp_method : p.kda_exchange;
+  return p.cp > 1 && exchange != "all_to_all" &&
+         std::any_of(s.model.layers.begin(), s.model.layers.end(),
+                     [](const LayerSpec& l) { return l.attention.kind == AttentionKind::kda; });
+}
 
 bool applies(const Mechanism& m, const Scenario& base) {
   for (const std::string& a : m.applies) {
@@ -47,8 +96,10 @@ std::string text_of(const Scenario& s, const std::string& key) {
   if (key == "attnres.pipeline") return s.attnres.pipeline;
   if (key == "model.attnres") return word(s.model.attnres_block > 0);
   if (key == "moe.dispatcher") return s.moe.dispatcher;
-  if (key == "parallel.cp_method") return s.parallel.cp_method;
+  if (key == "parallel.kcp") return word(exchanges_states(s));
+  if (key == "parallel.cut") return s.parallel.stage_layers.empty() ? "even" : "listed";
   if (key == "activation.policy") return s.activation.policy;
+  if (key == "vision.placement") return s.vision.placement;
   if (key == "activation.offload") return word(s.activation.offload);
   if (key == "optimizer.gradient_shards") return s.optimizer.gradient_shards;
   if (key == "optimizer.name") return s.optimizer.name;
@@ -58,10 +109,21 @@ std::string text_of(const Scenario& s, const std::string& key) {
   return {};
 }
 
-Evaluation with_off(const std::string& path, const std::vector<std::string>& overrides, MachineStore& machines,
-                    const EvaluateOptions& options) {
+// What is off: overrides and changes of the model, in the table's order.
+struct Off {
+  std::vector<std::string> overrides;
+  std::vector<bool (*)(Scenario&)> changes;
+  void add(const Mechanism& m) {
+    overrides.insert(overrides.end(), m.off.begin(), m.off.end());
+    if (m.change) changes.push_back(m.change);
+  }
+};
+
+Evaluation with_off(const std::string& path, const Off& off, MachineStore& machines, const EvaluateOptions& options) {
   try {
-    return evaluate(load_scenario(path, overrides), machines, options);
+    Scenario s = load_scenario(path, off.overrides);
+    for (const auto change : off.changes) change(s);
+    return evaluate(std::move(s), machines, options);
   } catch (const ConfigError& e) {
     Evaluation out;
     out.reason = Reason::no_effect;
@@ -94,19 +156,20 @@ Ablation ablate(const std::string& path, const std::vector<std::string>& overrid
   Ablation out;
   out.base = base.prediction.summary;
   std::vector<AblationRow> cumulative;
-  std::vector<std::string> all = overrides;
+  Off all{overrides, {}};
   StepSummary last = out.base;
   for (const Mechanism& m : mechanisms()) {
-    if (!applies(m, scenario)) continue;
-    std::vector<std::string> one = overrides;
-    one.insert(one.end(), m.off.begin(), m.off.end());
+    Scenario trial = scenario;
+    if (!applies(m, scenario) || (m.change && !m.change(trial))) continue;
+    Off one{overrides, {}};
+    one.add(m);
     const Evaluation single = with_off(path, one, machines, options);
     if (single.simulated() && single.prediction.summary.fingerprint == out.base.fingerprint &&
         single.prediction.summary.peak_reserved == out.base.peak_reserved)
       continue;  // it was off already
     out.rows.push_back(make_row(m, false, single, out.base));
-    std::vector<std::string> next = all;
-    next.insert(next.end(), m.off.begin(), m.off.end());
+    Off next = all;
+    next.add(m);
     const Evaluation sum = with_off(path, next, machines, options);
     cumulative.push_back(make_row(m, true, sum, last));
     if (!sum.simulated()) continue;

@@ -1,6 +1,10 @@
 // What each mechanism buys: the scenario with one of them off at a time, and all of them off one after the other.
-// A mechanism is one line of the table: a name and the overrides (as --set takes them) that turn it off. A line counts
-// for a scenario when its overrides change the prediction's input and pass the checks.
+// A mechanism is one line of the table: a name and what turns it off, overrides (as --set takes them) or a change of
+// the model's architecture. A line counts for a scenario when it has the mechanism and the prediction changes without
+// it.
+//   KDA -> full MLA: every KDA layer gets the attention of the model's first MLA layer
+//   LatentMoE -> full width: experts of the hidden width, hidden / latent times fewer of them and of the choices, so
+//   that parameters, FLOPs and values sent per token stay
 // Source: issue "What-if" (ablate); k3-facts section 2.
 #pragma once
 
@@ -12,9 +16,10 @@
 namespace k3sim {
 
 struct Mechanism {
-  const char* name;                  // what it is and what replaces it
-  std::vector<std::string> applies;  // "key=value" that the scenario must have; empty: any
-  std::vector<std::string> off;      // overrides that turn it off
+  const char* name;                     // what it is and what replaces it
+  std::vector<std::string> applies;     // "key=value" that the scenario must have; empty: any
+  std::vector<std::string> off;         // overrides that turn it off
+  bool (*change)(Scenario&) = nullptr;  // or a change of the model; false: the scenario has no such mechanism
 };
 const std::vector<Mechanism>& mechanisms();
 

@@ -18,6 +18,9 @@ struct FrontierPoint {
 
 // Sequence lengths of 1, 4 and 16 times the space's, micro-batches of 1 and 2.
 std::vector<FrontierPoint> fit_frontier(const SearchSpace& space, MachineStore& machines, const FitOptions& options);
+// Picture: nodes against sequence length, both logarithmic; a line per GPU type and micro-batch, a mark per point in
+// the colour of the term that binds.
+std::string fit_frontier_svg(const std::vector<FrontierPoint>& points);
 CsvTable fit_frontier_table(const std::vector<FrontierPoint>& points);
 
 }  // namespace k3sim

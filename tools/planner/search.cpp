@@ -37,10 +37,23 @@ struct Coarse {
   Reason reason = Reason::ok;
 };
 
+// What a rank tells the others about a finalist.
+struct Judged {
+  StepFigures figures;
+  double value = 0, low = 0, high = 0;
+  Reason reason = Reason::ok;
+  char text[240] = {};
+};
+
 class Search {
  public:
   Search(const SearchSpace& space, MachineStore& machines, const SearchOptions& options)
-      : space_(space), machines_(machines), options_(options), tables_(space) {
+      : space_(space),
+        machines_(machines),
+        options_(options),
+        tables_(space),
+        threads_(options.threads),
+        share_(options.share ? *options.share : threads_) {
     keep_ = static_cast<std::size_t>(std::max(options.finalists, 2 * options.top));
   }
 
@@ -141,8 +154,7 @@ class Search {
     while (next < candidates_.size() && candidates_[next].bound <= limit()) {
       const std::size_t n = std::min(kBatch, candidates_.size() - next);
       const double most = limit();
-      std::vector<Coarse> values(n);
-      in_parallel(n, options_.threads, [&](std::size_t i) { values[i] = coarse(candidates_[next + i], most); });
+      const auto values = share_.results<Coarse>(n, [&](std::size_t i) { return coarse(candidates_[next + i], most); });
       for (std::size_t i = 0; i < n; ++i) {
         reason_of(next + i) = values[i].reason;
         if (values[i].reason == Reason::ok) best_.emplace_back(values[i].value, next + i);
@@ -156,38 +168,53 @@ class Search {
   }
 
   // Kernel level with the emulated allocator, as `run` does it, and the same with all costs 5 % off.
-  void simulate(Ranked& r, const Scenario& scenario, const StepReuse& reuse) {
+  Judged judge(const Scenario& scenario, const StepReuse& reuse) {
+    Judged out;
     EvaluateOptions options = options_.evaluate;
     options.keep_graph = true;
     options.reuse = reuse;
-    r.scenario_text = scenario.text;
+    Ranked r;
     r.evaluation = evaluate(scenario, machines_, options);
-    if (!r.evaluation.simulated()) return;
-    r.value =
-        r.evaluation.prediction.summary.step.seconds() *
-        objective_factor(options_.objective, scenario, machines_.get(scenario), trained_flops_per_token(scenario));
+    out.reason = r.evaluation.reason;
+    r.evaluation.text.copy(out.text, sizeof(out.text) - 1);
+    if (!r.evaluation.simulated()) return out;
+    out.figures = r.evaluation.prediction.summary;
+    out.value = out.figures.step.seconds() * objective_factor(options_.objective, scenario, machines_.get(scenario),
+                                                              trained_flops_per_token(scenario));
     vary_costs(r);
-    r.evaluation.prediction.graph.reset();
-    r.evaluation.prediction.times.reset();
+    out.low = r.step_low;
+    out.high = r.step_high;
+    return out;
+  }
+
+  static void fill(Ranked& r, const Judged& judged, Scenario scenario) {
+    r.scenario_text = scenario.text;
+    r.value = judged.value;
+    r.step_low = judged.low;
+    r.step_high = judged.high;
+    r.evaluation.reason = judged.reason;
+    r.evaluation.text = judged.text;
+    r.evaluation.scenario = std::move(scenario);
+    static_cast<StepFigures&>(r.evaluation.prediction.summary) = judged.figures;
   }
 
   void evaluate_finalists() {
-    std::vector<Ranked> finalists(best_.size());
-    in_parallel(best_.size(), options_.threads, [&](std::size_t i) {
+    const auto judged = share_.results<Judged>(best_.size(), [&](std::size_t i) {
       const Candidate& c = candidates_[best_[i].second];
-      const LayerTable& table = tables_.table(c.table);
-      Ranked& r = finalists[i];
+      StepReuse reuse;
+      reuse.layers = tables_.table(c.table).layers;
+      reuse.chunks = c.chunks->chunks;
+      return judge(space_.scenario(c.index), reuse);
+    });
+    result_.simulated = static_cast<std::int64_t>(judged.size());
+    for (std::size_t i = 0; i < judged.size(); ++i) {
+      const Candidate& c = candidates_[best_[i].second];
+      Scenario s = space_.scenario(c.index);
+      Ranked r;
       r.index = c.index;
       r.coarse = best_[i].first;
-      StepReuse reuse;
-      reuse.layers = table.layers;
-      reuse.chunks = c.chunks->chunks;
-      const Scenario s = space_.scenario(c.index);
-      r.bound_seconds = c.bound / factor(s, table);
-      simulate(r, s, reuse);
-    });
-    result_.simulated = static_cast<std::int64_t>(finalists.size());
-    for (Ranked& r : finalists) {
+      r.bound_seconds = c.bound / factor(s, tables_.table(c.table));
+      fill(r, judged[i], std::move(s));
       result_.reasons[static_cast<std::size_t>(r.index)] = r.evaluation.reason;
       (r.evaluation.reason == Reason::ok ? result_.ranked : result_.misfits).push_back(std::move(r));
     }
@@ -221,29 +248,36 @@ class Search {
                        [](const auto& a) { return a.first.starts_with("activation"); });
   }
 
+  Scenario with_auto(std::int64_t index) const {
+    return SearchSpace::parse(space_.scenario_text(index), space_.file(), {"activation={policy: auto}"}).scenario(0);
+  }
+
   // A policy searched per stage joins the ranking where it fits and is faster than what its layout had.
   void search_policies() {
     const std::vector<std::int64_t> layouts = best_layouts();
-    std::vector<Ranked> searched(layouts.size());
-    in_parallel(layouts.size(), options_.threads, [&](std::size_t i) {
-      Ranked& r = searched[i];
-      r.index = layouts[i];
-      r.policy_searched = true;
-      r.evaluation.reason = Reason::no_effect;
+    const auto judged = share_.results<Judged>(layouts.size(), [&](std::size_t i) {
+      Judged none;
+      none.reason = Reason::no_effect;
       try {
-        const std::vector<std::string> overrides{"activation={policy: auto}"};
-        simulate(r, SearchSpace::parse(space_.scenario_text(r.index), space_.file(), overrides).scenario(0), {});
+        return judge(with_auto(layouts[i]), {});
       } catch (const ConfigError&) {
+        return none;
       }
     });
     result_.simulated += static_cast<std::int64_t>(layouts.size());
-    for (Ranked& r : searched) {
+    std::vector<Ranked> better;
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
       const auto base = std::find_if(result_.ranked.begin(), result_.ranked.end(),
-                                     [&](const Ranked& other) { return other.index == r.index; });
+                                     [&](const Ranked& other) { return other.index == layouts[i]; });
+      if (judged[i].reason != Reason::ok || judged[i].value >= base->value) continue;
+      Ranked& r = better.emplace_back();
+      r.index = layouts[i];
+      r.policy_searched = true;
       r.coarse = base->coarse;
       r.bound_seconds = base->bound_seconds;
-      if (r.evaluation.reason == Reason::ok && r.value < base->value) result_.ranked.push_back(std::move(r));
+      fill(r, judged[i], with_auto(layouts[i]));
     }
+    for (Ranked& r : better) result_.ranked.push_back(std::move(r));
     sort_ranked();
   }
 
@@ -251,6 +285,8 @@ class Search {
   MachineStore& machines_;
   const SearchOptions& options_;
   CostTables tables_;
+  ThreadShare threads_;
+  WorkShare& share_;
   ScheduleStore schedules_;
   std::vector<Candidate> candidates_;
   std::vector<std::pair<double, std::size_t>> best_;  // value, position in candidates_
@@ -259,6 +295,10 @@ class Search {
 };
 
 }  // namespace
+
+void ThreadShare::run(std::size_t n, std::size_t, void*, const std::function<void(std::size_t)>& work) {
+  in_parallel(n, threads_, work);
+}
 
 SearchResult search(const SearchSpace& space, MachineStore& machines, const SearchOptions& options) {
   return Search(space, machines, options).run();

@@ -3,8 +3,9 @@
 //   2. shared cost tables                    5. stop when the next bound cannot enter the best `finalists`
 //   3. bounds on memory and time             6. finalists again at kernel level with the allocator, as `run` does
 // Batches are fixed in size and only their results move the limit, so that which candidates are pruned does not depend
-// on threads. Without pruning all candidates are evaluated; finalists and winner are the same because the bounds are
-// admissible. Source: engine-design section 16.
+// on threads or ranks (WorkShare): layout rules, tables and bounds are made by every rank, evaluations are shared.
+// Without pruning all candidates are evaluated; finalists and winner are the same because the bounds are admissible.
+// Source: engine-design section 16.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include "tools/planner/bounds.h"
 #include "tools/planner/evaluate.h"
+#include "tools/planner/work_share.h"
 
 namespace k3sim {
 
@@ -25,6 +27,7 @@ struct SearchOptions {
   bool prune = true;
   bool search_policies = true;  // the best layouts again with the activation policy searched per stage
   int threads = 1;
+  WorkShare* share = nullptr;  // who evaluates candidates; null: `threads`
   EvaluateOptions evaluate;
   std::function<void(std::int64_t done, std::int64_t all)> progress = {};
 };

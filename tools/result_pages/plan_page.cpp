@@ -126,7 +126,7 @@ PageTable knob_table(const FitAnswer& a) {
                {"frees_gib", "frees", "GiB", "on the fullest stage", false, true},
                {"frees_binding_gib", "of " + a.binding, "GiB", "of the term that binds"},
                {"step_change_pct", "step time", "%", "change of the time per sequence"},
-               {"nodes", "nodes then", "", "fewest nodes on which this layout then fits"}},
+               {"nodes", "nodes then", "1", "fewest nodes on which this layout then fits"}},
               {}};
   for (const KnobEffect& k : a.knobs)
     t.rows.push_back({k.name, csv_number(k.freed_gib), csv_number(k.freed_binding_gib), csv_number(k.step_change_pct),

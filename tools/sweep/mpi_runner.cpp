@@ -1,12 +1,14 @@
 // Many ranks, one counter: every rank takes the next configuration with MPI_Fetch_and_op on a window of rank 0, appends
 // the row to its own journal and goes on; rank 0 joins the journals when all are done. A rank that dies takes the job
 // down, but its rows are on disk: the same command with --resume evaluates only what is missing, with any number of
-// ranks. Built when MPI is found (K3SIM_MPI); other builds refuse to run under mpirun.
-// Source: MPI-3 one-sided communication; engine-design section 9 (self-scheduling).
+// ranks. `plan` shares its evaluations the same way and joins their results. Built when MPI is found (K3SIM_MPI); other
+// builds refuse to run under mpirun. Source: MPI-3 one-sided communication; engine-design section 9 (self-scheduling).
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "sim/base/error.h"
 #include "tools/sweep/journal.h"
@@ -84,7 +86,33 @@ std::int64_t evaluate_share(RowMaker& maker, const World& world, const std::stri
   return made;
 }
 
+// Ranks take indices from the counter; their records are joined bytewise: every record has one author.
+class MpiShare final : public WorkShare {
+ public:
+  void run(std::size_t n, std::size_t size, void* results, const std::function<void(std::size_t)>& work) override {
+    auto* records = static_cast<unsigned char*>(results);
+    std::vector<unsigned char> own(n * size, 0);
+    {
+      SharedCounter counter(world_);
+      for (std::int64_t k = counter.take(); k < static_cast<std::int64_t>(n); k = counter.take()) {
+        const auto i = static_cast<std::size_t>(k);
+        work(i);
+        std::memcpy(own.data() + i * size, records + i * size, size);
+      }
+    }
+    MPI_Allreduce(own.data(), records, static_cast<int>(n * size), MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+  }
+  bool writes() const override { return world_.rank == 0; }
+
+ private:
+  World world_;
+};
+
 }  // namespace
+
+std::unique_ptr<WorkShare> mpi_share() {
+  return std::make_unique<MpiShare>();
+}
 
 SweepOutcome run_sweep_mpi(RowMaker& maker, const SweepRequest& request, const Advance& advance) {
   if (request.sharded) throw ConfigError("--shard and mpirun exclude each other: the ranks share the work themselves");
@@ -116,6 +144,10 @@ SweepOutcome run_sweep_mpi(RowMaker& maker, const SweepRequest& request, const A
 }
 
 #else
+
+std::unique_ptr<WorkShare> mpi_share() {
+  throw ConfigError("started with several ranks, but this build has no MPI; start one process, or build with Open MPI");
+}
 
 SweepOutcome run_sweep_mpi(RowMaker&, const SweepRequest&, const Advance&) {
   throw ConfigError("started with several ranks, but this build has no MPI; use --shard i/n, or build with Open MPI");

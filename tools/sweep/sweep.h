@@ -6,8 +6,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
+#include "tools/planner/work_share.h"
 #include "tools/sweep/rows.h"
 
 namespace k3sim {
@@ -37,7 +39,8 @@ void write_table(const std::string& path, const std::string& content);
 
 // True when this process was started by mpirun or srun with several ranks.
 bool started_by_mpi();
-// Throws ConfigError when this build has no MPI.
+// Both throw ConfigError when this build has no MPI.
 SweepOutcome run_sweep_mpi(RowMaker& rows, const SweepRequest& request, const Advance& advance);
+std::unique_ptr<WorkShare> mpi_share();
 
 }  // namespace k3sim

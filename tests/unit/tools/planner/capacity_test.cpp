@@ -10,28 +10,44 @@ using namespace k3sim;
 
 namespace {
 
-struct Llama {
-  Scenario scenario = load_scenario("llama3_405b_16384_h100");
-  Machine machine = load_machine(scenario);
+// A shipped scenario at kernel level, as `capacity` takes it, with its default failures.
+struct Published {
+  Scenario scenario;
+  Machine machine;
   StepSummary step;
-  Llama() {
+  double gpus;
+  Published(const char* name, double all) : scenario(load_scenario(name)), machine(load_machine(scenario)), gpus(all) {
     StepOptions options;
+    options.graph.detail = StepGraphOptions::Detail::kernel;
     options.memory.emulated_ranks = 0;
     step = predict_step(scenario, machine, options).summary;
   }
   CapacityQuestion question() const {
     CapacityQuestion q;
     q.failures.gpu_hours_per_interruption = gpu_hours_per_interruption({}, 8);
-    q.failures.restart = restart_time(16384);
+    q.failures.restart = restart_time(gpus);
     const CheckpointCost c =
-        checkpoint_cost(checkpoint_bytes(scenario), 16384, Bandwidth(2e12), machine.gpu.host_link, true);
+        checkpoint_cost(checkpoint_bytes(scenario), gpus, Bandwidth(2e12), machine.gpu.host_link, true);
     q.failures.checkpoint_block = c.blocks;
     q.failures.checkpoint_write = c.writes;
     return q;
   }
 };
 
+struct Llama : Published {
+  Llama() : Published("llama3_405b_16384_h100", 16384) {}
+};
+
 }  // namespace
+
+TEST_CASE("capacity: DeepSeek-V3 took 2.664 M H800 hours for 14.8T tokens (arXiv 2412.19437, table 1)") {
+  const Published v3("deepseek_v3_2048_h800", 2048);
+  CapacityQuestion q = v3.question();
+  q.tokens = 14.8e12;
+  q.gpus = 2048;
+  const CapacityAnswer a = answer_capacity(v3.scenario, v3.machine, v3.step, q);
+  CHECK(a.gpu_hours == doctest::Approx(2.664e6).epsilon(0.10));
+}
 
 TEST_CASE("capacity: Llama 3 405B took 30.84 M GPU hours for 15.6T tokens; goodput above 90 % was reported") {
   const Llama l;

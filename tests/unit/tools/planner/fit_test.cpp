@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "models/config/scenario_loader.h"
 #include "tools/planner/fit.h"
 
 using namespace k3sim;
@@ -77,4 +78,18 @@ TEST_CASE("fit: Kimi K3 on 288 GB GPUs needs 28 nodes at PP8 x EP28, 228.9 GiB o
     const double gib = (a.memory[stage].reserved + a.memory[stage].outside).gibibytes();
     CHECK(gib == doctest::Approx(228.9).epsilon(0.05));
   }
+}
+
+TEST_CASE("fit: Kimi K3 under AutoModel on 256 GB200 uses about 129 GiB per GPU (AutoModel pull request 3420)") {
+  const Scenario s = load_scenario("k3_memory_gb200", {});
+  MachineStore machines;
+  StepOptions step;
+  step.allow_assumed = true;
+  const StepSummary summary = predict_step(s, machines.get(s), step).summary;
+  CHECK(summary.peak_reserved.gibibytes() == doctest::Approx(129).epsilon(0.10));
+  CHECK(summary.fits);
+  // The same job was sent to 256 H100 and died in its first backward pass.
+  const Scenario h100 =
+      load_scenario("k3_memory_gb200", {"cluster={gpu: h100_sxm, nodes: 32, node: hgx8, fabric: rail_fat_tree_400g}"});
+  CHECK_FALSE(predict_step(h100, machines.get(h100), step).summary.fits);
 }
