@@ -9,8 +9,10 @@
 // it).
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "models/schedule/generators.h"
+#include "models/schedule/timeline.h"
 #include "models/schedule/weight_filler.h"
 #include "sim/base/check.h"
 
@@ -71,14 +73,95 @@ class Squeezer {
   Schedule order(const ScheduleSpec& spec) const {
     Schedule s = folded_schedule(spec, 2);
     for (const Event& e : events(false)) {
-      const int stage = e.kind == kFa || e.kind == kIa ? e.rank : 2 * p_ - 1 - e.rank;
       const ActionKind kind = e.kind <= kFb ? ActionKind::kForward : ActionKind::kInputGrad;
-      s.actions[static_cast<std::size_t>(e.rank)].push_back(make_action(kind, stage, e.microbatch));
+      s.actions[static_cast<std::size_t>(e.rank)].push_back(make_action(kind, stage_of(e.kind, e.rank), e.microbatch));
     }
     return s;
   }
 
+  // The same with the weight gradients in the first slots that are left over, of the outer half of the V last.
+  Schedule order_with_weights(const ScheduleSpec& spec) const {
+    Schedule s = folded_schedule(spec, 2);
+    std::vector<std::vector<Event>> by_rank(static_cast<std::size_t>(p_));
+    for (const Event& e : events(false)) by_rank[static_cast<std::size_t>(e.rank)].push_back(e);
+    for (int rank = 0; rank < p_; ++rank) {
+      auto& row = s.actions[static_cast<std::size_t>(rank)];
+      std::array<int, 2> waiting{}, done{};  // inner and outer half
+      const auto weight = [&] {
+        const std::size_t half = waiting[0] > 0 ? 0 : 1;
+        if (waiting[half] == 0) return;
+        --waiting[half];
+        row.push_back(make_action(ActionKind::kWeightGrad, stage_of(half == 0 ? kIb : kIa, rank), done[half]++));
+      };
+      int now = 0;
+      for (const Event& e : by_rank[static_cast<std::size_t>(rank)]) {
+        for (; now < e.slot; ++now) weight();
+        now = e.slot + 1;
+        const ActionKind kind = e.kind <= kFb ? ActionKind::kForward : ActionKind::kInputGrad;
+        row.push_back(make_action(kind, stage_of(e.kind, rank), e.microbatch));
+        if (e.kind >= kIb) ++waiting[e.kind - kIb];
+      }
+      while (waiting[0] + waiting[1] > 0) weight();
+    }
+    return s;
+  }
+
+  // As early as possible in the order of the slots, without holes that nobody needs.
+  void start_early() {
+    std::vector<int> free(static_cast<std::size_t>(p_), 0);
+    for (const Event& e : events(true)) {
+      int& next = free[static_cast<std::size_t>(e.rank)];
+      const int to = std::max(first_possible(e), next);
+      slot(e.kind, e.rank, e.microbatch) = to;
+      next = to + 1;
+    }
+    for (auto& row : taken_) std::fill(row.begin(), row.end(), 0);
+    for (const Event& e : events(true)) taken(e.rank, e.slot) = 1;
+  }
+
+  // Moves what comes after the last first-stage forward to its earliest free slot, weight gradients in idle slots.
+  void squeeze_end() {
+    drop_weights();
+    int limit = 0, phase = 0;
+    for (int rank = 0; rank < p_; ++rank) limit = std::max(limit, filled_peak(rank));
+    for (const Event& e : events(false)) {
+      if (phase == 0 && e.kind == kIa && e.rank == 0) phase = 1;
+      if (phase < 2) {
+        if (phase == 1 && e.kind == kFa && e.microbatch == m_ - 1) phase = 2;
+        continue;
+      }
+      int& at = slot(e.kind, e.rank, e.microbatch);
+      taken(e.rank, at) = 0;
+      for (int t = first_possible(e); t < e.slot; ++t) {
+        if (taken(e.rank, t)) continue;
+        at = t;
+        if (filled_peak(e.rank) <= limit) break;
+        at = e.slot;
+      }
+      taken(e.rank, at) = 1;
+    }
+  }
+
  private:
+  // Activations of a rank whose weight gradients run in the slots that are left over.
+  int filled_peak(int rank) const {
+    std::vector<signed char> at(slots_, -1);
+    int last = 0;
+    for (std::size_t kind = kFa; kind < kWb; ++kind)
+      for (int mb = 0; mb < m_; ++mb) {
+        at[static_cast<std::size_t>(slot(kind, rank, mb))] = static_cast<signed char>(kind);
+        last = std::max(last, slot(kind, rank, mb));
+      }
+    int waiting = 0, now = 0, most = 0;
+    for (int t = 0; t <= last; ++t) {
+      const int kind = at[static_cast<std::size_t>(t)];
+      if (kind < 0 && waiting > 0) --waiting, --now;
+      if (kind >= 0 && kind <= static_cast<int>(kFb)) most = std::max(most, ++now);
+      if (kind >= static_cast<int>(kIb)) ++waiting;
+    }
+    return most;
+  }
+  int stage_of(std::size_t kind, int rank) const { return kind == kFa || kind == kIa ? rank : 2 * p_ - 1 - rank; }
   int& slot(std::size_t kind, int rank, int mb) { return slot_[kind][static_cast<std::size_t>(rank * m_ + mb)]; }
   int slot(std::size_t kind, int rank, int mb) const { return slot_[kind][static_cast<std::size_t>(rank * m_ + mb)]; }
   char& taken(int rank, int slot) { return taken_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(slot)]; }
@@ -164,13 +247,24 @@ Schedule controllable(const ScheduleSpec& spec, Offsets (*offsets)(int, int)) {
   const std::vector<StageTimes> unit(static_cast<std::size_t>(2 * spec.ranks));
   const std::vector<int> limit(static_cast<std::size_t>(spec.ranks), squeezer.cap());
   FillResult best = fill_weight_grads(squeezer.order(spec), unit, limit, Time());
+  std::optional<Squeezer> plain;
   for (bool weights : {true, false}) {
     squeezer.squeeze(weights);
     FillResult tried = fill_weight_grads(squeezer.order(spec), unit, limit, Time());
     if (tried.feasible && (!best.feasible || tried.bubble < best.bubble)) best = std::move(tried);
+    if (weights && spec.microbatches < 2 * spec.ranks) plain = squeezer;
   }
   CS_CHECK(best.feasible, "the pattern exceeds its own peak of {} activations", squeezer.cap());
-  return std::move(best.schedule);
+  if (!plain) return std::move(best.schedule);
+  // With hardly more micro-batches than ranks the order of the paper's scheduler may be shorter.
+  plain->start_early();
+  plain->squeeze_end();
+  FillResult tried = fill_weight_grads(plain->order(spec), unit, limit, Time());
+  if (tried.feasible && tried.bubble < best.bubble) best = std::move(tried);
+  Schedule theirs = plain->order_with_weights(spec);
+  const Timeline t = time_schedule(theirs, {.stages = unit});
+  const bool better = t.complete && t.bubble() < best.bubble && t.peak_activations() <= squeezer.cap();
+  return better ? std::move(theirs) : std::move(best.schedule);
 }
 }  // namespace
 

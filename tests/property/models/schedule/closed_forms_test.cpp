@@ -2,7 +2,10 @@
 // Source: engine-design section 11 (table); the papers named in models/schedule/registry.cpp.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "models/schedule/lint.h"
 #include "models/schedule/registry.h"
@@ -13,8 +16,8 @@ using namespace k3sim;
 namespace {
 struct Case {
   std::string name;
-  int p, m, v;
-  int f, i, w;  // per stage, microseconds
+  int p = 0, m = 0, v = 0;
+  int f = 1, i = 1, w = 1;  // per stage, microseconds
   int slices = 2;
 };
 
@@ -24,21 +27,35 @@ struct Measured {
   double makespan;
 };
 
+// The order of a named schedule does not depend on the times: it is generated once for all of them.
+const Schedule& order_of(const Case& c) {
+  static Case last{};
+  static Schedule schedule;
+  if (last.name != c.name || last.p != c.p || last.m != c.m || last.v != c.v || last.slices != c.slices)
+    schedule = make_schedule({.name = c.name, .ranks = c.p, .chunks = c.v, .microbatches = c.m, .slices = c.slices});
+  last = c;
+  return schedule;
+}
+
 Measured measure(const Case& c) {
-  ScheduleSpec spec{.name = c.name, .ranks = c.p, .chunks = c.v, .microbatches = c.m, .slices = c.slices};
-  const Schedule s = make_schedule(spec);
+  const Schedule& s = order_of(c);
   const Timeline t = time_schedule(s, {.stages = {{Time::us(c.f), Time::us(c.i), Time::us(c.w), Time()}}});
   REQUIRE(t.complete);
   return {t.bubble().microseconds(), t.peak_activations(), t.makespan.microseconds()};
 }
 
-// Calls check(case) for p = 2 ... 16 and m from `least(p)` to 8p (all m for small p, every p / 4 for large), for even
-// and uneven F, I, W.
+// Micro-batches from p to 8p: every number to 2p + 2, where steps are short, and from there every p / 4 (all for small
+// p), whole groups of p included.
+int next_m(int m, int p) {
+  return m < 2 * p + 2 || p <= 4 ? m + 1 : std::min(m + std::max(1, p / 4), m / p * p + p);
+}
+
+// Calls check(case) for p = 2 ... 16 and m from `least(p)` to 8p, for even and uneven F, I, W.
 template <class Least, class Check>
 void sweep(const std::string& name, int v, Least&& least, Check&& check) {
-  const int times[][3] = {{1, 1, 1}, {10, 12, 7}, {10, 14, 10}};
+  const int times[][3] = {{1, 1, 1}, {10, 10, 7}, {10, 14, 9}};
   for (int p = 2; p <= 16; ++p)
-    for (int m = least(p); m <= 8 * p; m += p <= 4 ? 1 : (p + 3) / 4)
+    for (int m = least(p); m <= 8 * p; m = next_m(m, p))
       for (const auto& t : times) {
         const Case c{.name = name, .p = p, .m = m, .v = v, .f = t[0], .i = t[1], .w = t[2]};
         CAPTURE(p);
@@ -79,10 +96,13 @@ TEST_CASE("bpipe: bubble of 1f1b, activations ceil((p+2)/2) instead of p") {
 TEST_CASE("interleaved: bubble (p-1)(F+B+W)/v, activations 2(p-1) + (v-1)p + 1 chunks once m exceeds p") {
   for (int v : {2, 3})
     sweep("interleaved", v, from_p, [&](const Case& c) {
-      if (c.m % c.p != 0) return;  // uneven last groups have no closed form
       const Measured got = measure(c);
       CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i + c.w)));  // chunk times: the division by v is in them
-      CHECK(got.peak == std::min(c.m * v, 2 * (c.p - 1) + (v - 1) * c.p + 1));
+      const int published = 2 * (c.p - 1) + (v - 1) * c.p + 1;
+      if (c.m % c.p == 0)
+        CHECK(got.peak == std::min(c.m * v, published));
+      else  // the papers ask for whole groups of p; a last group of m mod p more is warmed up with the first
+        CHECK(got.peak <= std::min(c.m * v, published + (v - 1) * (c.m % c.p)));
     });
 }
 
@@ -116,56 +136,44 @@ TEST_CASE("zb_h1: bubble (p-1)(F+B-W), activations p") {
   });
 }
 
-TEST_CASE("zb_h2: bubble (p-1)(F+B-2W), activations 2p-1, from m = 2p-1") {
-  sweep(
-      "zb_h2", 1, [](int p) { return 2 * p - 1; },
-      [](const Case& c) {
-        const Measured got = measure(c);
-        CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i - 2 * c.w)));
-        CHECK(got.peak == 2 * c.p - 1);
-      });
+// With fewer than 2p - 1 micro-batches every one that lacks leaves a hole that its weight gradient would have filled.
+TEST_CASE("zb_h2: bubble (p-1)(F+B-2W) and W for each micro-batch below 2p-1, activations 2p-1") {
+  sweep("zb_h2", 1, from_p, [](const Case& c) {
+    const Measured got = measure(c);
+    const int lacking = std::max(0, 2 * c.p - 1 - c.m);
+    CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i - 2 * c.w) + lacking * c.w));
+    CHECK(got.peak == std::min(c.m, 2 * c.p - 1));
+  });
 }
 
+// Published: none for F = B = W. On the V a rank waits for two chunks' difference of B and W per rank behind it when
+// W <= F <= B, and a micro-batch that lacks leaves the holes of its two weight gradients.
 TEST_CASE("zb_v: no bubble for F = B = W from m = 2p-1, activations p as 1f1b") {
-  sweep(
-      "zb_v", 1, [](int p) { return 2 * p - 1; },
-      [](const Case& c) {
-        const Measured got = measure(c);
-        if (c.f == c.i && c.i == c.w) CHECK(got.bubble == doctest::Approx(0.0));
-        CHECK(got.peak == 2 * c.p);  // chunks; two per rank
-      });
+  sweep("zb_v", 1, from_p, [](const Case& c) {
+    const Measured got = measure(c);
+    const int lacking = std::max(0, 2 * c.p - 1 - c.m);
+    CHECK(got.bubble == doctest::Approx(2 * (c.p - 1) * (c.i - c.w) + 2 * lacking * c.w));
+    CHECK(got.peak == 2 * c.p);  // chunks; two per rank
+  });
 }
 
-TEST_CASE("zb_h2 and zb_v: each micro-batch that a short step lacks costs one unit, two chunk units") {
-  for (int p = 2; p <= 16; ++p)
-    for (int m = p; m < 2 * p - 1; ++m) {
-      CAPTURE(p);
-      CAPTURE(m);
-      const Measured h2 = measure({.name = "zb_h2", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
-      CHECK(h2.bubble == doctest::Approx(2 * p - 1 - m));
-      CHECK(h2.peak == m);
-      const Measured v = measure({.name = "zb_v", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
-      CHECK(v.bubble == doctest::Approx(2 * (2 * p - 1 - m)));
-      CHECK(v.peak == 2 * p);
-    }
-}
-
-// Steps of exactly p micro-batches are too short for two of the patterns: they end a little later.
+// The paper's own scheduler does not reach the forms either in steps of two to seven micro-batches; ours is no worse.
 TEST_CASE("v_half and v_min: results of the published scheduler for F = B = W, from m = p to 8p") {
+  const std::map<std::pair<int, int>, int> theirs_half{{{2, 2}, 3}, {{4, 4}, 10}, {{6, 6}, 12}, {{6, 7}, 14}};
   for (int p = 2; p <= 16; ++p)
-    for (int m = p; m <= 8 * p; m += p <= 4 ? 1 : (p + 3) / 4) {
+    for (int m = p; m <= 8 * p; m = next_m(m, p)) {
       const Measured half = measure({.name = "v_half", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
       const Measured min = measure({.name = "v_min", .p = p, .m = m, .v = 1, .f = 1, .i = 1, .w = 1});
       CAPTURE(p);
       CAPTURE(m);
-      const int half_form = p == 2 ? (m == 2 ? 1 : 0) : p % 2 == 0 ? 3 * p - 7 : 3 * p - 4;
+      const int half_form = p == 2 ? 0 : p % 2 == 0 ? 3 * p - 7 : 3 * p - 4;
       const int min_form = p % 3 == 0 ? 4 * p - 7 : 4 * p - 5;
-      if (m == p && p % 2 == 0)
-        CHECK(half.bubble >= half_form);
+      if (const auto short_step = theirs_half.find({p, m}); short_step != theirs_half.end())
+        CHECK(half.bubble <= short_step->second);
       else
         CHECK(half.bubble == doctest::Approx(half_form));
       if (m == 3 && p == 3)
-        CHECK(min.bubble >= min_form);
+        CHECK(min.bubble <= 8);
       else
         CHECK(min.bubble == doctest::Approx(min_form));
       CHECK(half.peak == 2 * ((p + 2) / 2));
@@ -196,7 +204,7 @@ TEST_CASE("dualpipe: bubble (p/2-1)(F&B + Bfull - 3W) for F = B = W, activations
         if (c.p % 2 != 0 || c.m % 2 != 0) return;
         const Measured got = measure(c);
         const double published = (c.p / 2 - 1) * ((c.f + c.i + c.w) + (c.i + c.w) - 3 * c.w);
-        if (c.f == c.i && c.i == c.w)
+        if (c.f == c.i)
           CHECK(got.bubble == doctest::Approx(published));
         else
           CHECK(got.bubble <= published + 1e-6);
@@ -210,7 +218,7 @@ TEST_CASE("dualpipe_v: the same bubble on half the ranks") {
       [](const Case& c) {
         const Measured got = measure(c);
         const double published = (c.p - 1) * ((c.f + c.i + c.w) + (c.i + c.w) - 3 * c.w);
-        if (c.f == c.i && c.i == c.w)
+        if (c.f == c.i)
           CHECK(got.bubble == doctest::Approx(published));
         else
           CHECK(got.bubble <= published + 1e-6);
@@ -227,11 +235,16 @@ TEST_CASE("hanayo: one wave and m = p leave 4(p-1) chunk times when B = 2F, more
     two.v = 4;
     if (p % 2 == 0) CHECK(measure(two).bubble == doctest::Approx(4 * (p - 1) + 2 * (p - 2)));
     CHECK(measure(two).bubble / 2 <= measure(one).bubble);  // a chunk is half as long with two waves
-    for (int m : {2 * p, 4 * p, 8 * p}) {
+    // No form is published for more micro-batches. The rank at the turn starts after p - 1 forwards and ends before p -
+    // 1 backwards of twice their length; what the search leaves stays within two chunk times of m = p.
+    for (int m = p + 1; m <= 8 * p; m = next_m(m, p)) {
       Case more = one;
       more.m = m;
-      CHECK(measure(more).bubble < 6 * (p - 1));  // 1F1B's, in the same chunk times
-      CHECK(measure(more).peak <= (5 * p + 1) / 2);
+      CAPTURE(m);
+      const Measured got = measure(more);
+      CHECK(got.bubble >= 3 * (p - 1));
+      CHECK(got.bubble <= 4 * (p - 1) + 2);  // 1F1B's is 6(p - 1) in the same chunk times
+      CHECK(got.peak <= (5 * p + 1) / 2);
     }
   }
 }
@@ -248,9 +261,12 @@ TEST_CASE("seq1f1b: bubble (p-1)(F+B+W)/k in slice times, activations p-1+k slic
 
 TEST_CASE("k3: the split weight gradients leave the cool-down, bubble (p-1)(F+I)/v") {
   sweep("k3", 4, from_p, [](const Case& c) {
-    if (c.m % c.p != 0) return;
     const Measured got = measure(c);
     CHECK(got.bubble == doctest::Approx((c.p - 1) * (c.f + c.i)));
-    CHECK(got.peak == std::min(4 * c.m, 2 * (c.p - 1) + 3 * c.p + 1));
+    const int published = 2 * (c.p - 1) + 3 * c.p + 1;
+    if (c.m % c.p == 0)
+      CHECK(got.peak == std::min(4 * c.m, published));
+    else
+      CHECK(got.peak <= std::min(4 * c.m, published + 3 * (c.m % c.p)));
   });
 }
