@@ -59,7 +59,8 @@ nlohmann::ordered_json parts_json(const std::vector<Difference>& list) {
 int run(const Options& o, CommandContext& context) {
   MachineStore machines;
   const Evaluation a = predict(o.a, o.set_a, o, machines), b = predict(o.b, o.set_b, o, machines);
-  const StepDifference d = difference(a.prediction, b.prediction);
+  const StepDifference d = difference(a.prediction, b.prediction, memory_owners(a.prediction, machines.get(a.scenario)),
+                                      memory_owners(b.prediction, machines.get(b.scenario)));
   if (!o.out.empty()) {
     OutputFolder out(o.out);
     add_results(out, {{"diff.csv", difference_table(d)}},

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <optional>
 
+#include "models/build/memory_log.h"
 #include "sim/graph/critical_path.h"
 #include "tools/planner/evaluate.h"
 
@@ -153,9 +155,62 @@ std::vector<Difference> memory_parts(const RankMemory& a, const RankMemory& b) {
   return out;
 }
 
+// "layer 12 expert_up of micro-batch 3" and "stage 0 weights" by what they are.
+std::string owner_of(const std::string& what) {
+  std::string out = what.substr(0, what.find(" of micro-batch"));
+  for (const char* place : {"layer ", "stage "})
+    if (out.starts_with(place)) out = out.substr(out.find(' ', std::strlen(place)) + 1);
+  return out;
+}
+
+void add_owner(MemoryOwners& owners, const std::string& name, double gib) {
+  const auto found = std::find_if(owners.begin(), owners.end(), [&](const auto& o) { return o.first == name; });
+  if (found == owners.end())
+    owners.emplace_back(name, gib);
+  else
+    found->second += gib;
+}
+
+std::vector<Difference> owner_parts(const MemoryOwners& a, const MemoryOwners& b) {
+  std::vector<Difference> out;
+  const auto part = [&](const std::string& name) -> Difference& {
+    const auto found = std::find_if(out.begin(), out.end(), [&](const Difference& d) { return d.part == name; });
+    return found == out.end() ? out.emplace_back(Difference{name, 0, 0}) : *found;
+  };
+  for (const auto& [name, gib] : a) part(name).before = gib;
+  for (const auto& [name, gib] : b) part(name).after = gib;
+  return out;
+}
+
 }  // namespace
 
-StepDifference difference(const StepPrediction& before, const StepPrediction& after) {
+MemoryOwners memory_owners(const StepPrediction& p, const Machine& machine) {
+  const RankMemory& rank = fullest(p);
+  const MemoryReport r = rank_memory_report(*p.plan, machine, rank.rank);
+  MemoryOwners out;
+  double rest = (rank.reserved + rank.outside).gibibytes();
+  std::array<double, kMemoryCategories> named{};
+  for (const LivePart& part : r.at_peak) {
+    add_owner(out, owner_of(part.what), part.bytes.gibibytes());
+    named[static_cast<std::size_t>(part.category)] += part.bytes.gibibytes();
+    rest -= part.bytes.gibibytes();
+  }
+  for (std::size_t c = 0; c < named.size(); ++c) {
+    const double others = r.timeline.breakdown[c].at_peak.gibibytes() - named[c];
+    if (others > 0) add_owner(out, fmt::format("other {}", to_string(static_cast<MemoryCategory>(c))), others);
+    rest -= others;
+  }
+  for (const OutsidePart& part : outside_parts(*p.plan, machine)) {
+    add_owner(out, part.what, part.bytes.gibibytes());
+    rest -= part.bytes.gibibytes();
+  }
+  // A log that runs out of memory ends before its peak.
+  add_owner(out, r.out_of_memory ? "allocator overhead and what did not fit" : "allocator overhead", rest);
+  return out;
+}
+
+StepDifference difference(const StepPrediction& before, const StepPrediction& after, const MemoryOwners& owners_before,
+                          const MemoryOwners& owners_after) {
   StepDifference d;
   d.step_before = before.summary.step.seconds();
   d.step_after = after.summary.step.seconds();
@@ -179,7 +234,8 @@ StepDifference difference(const StepPrediction& before, const StepPrediction& af
   d.slowest_after = b.slowest;
   for (std::size_t k = 0; k < kPathPartCount; ++k)
     d.critical.push_back({kPathParts[k], a.parts[k].seconds(), b.parts[k].seconds()});
-  d.memory = memory_parts(fullest(before), fullest(after));
+  d.memory =
+      owners_before.empty() ? memory_parts(fullest(before), fullest(after)) : owner_parts(owners_before, owners_after);
   for (std::vector<Difference>* list : {&d.time, &d.critical, &d.memory}) largest_first(*list);
   return d;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/build/step.h"
@@ -29,8 +30,14 @@ struct StepDifference {
   std::vector<Difference> memory;             // fullest rank, GiB
 };
 
-// Requires: both predictions kept their graphs (StepOptions::keep_graph).
-StepDifference difference(const StepPrediction& before, const StepPrediction& after);
+// What holds the fullest rank's memory at its peak, by tensor, GiB: the largest by name whatever their layer and
+// micro-batch, the rest by category, what lies outside the allocator and its overhead. Adds up to the peak.
+using MemoryOwners = std::vector<std::pair<std::string, double>>;
+MemoryOwners memory_owners(const StepPrediction& prediction, const Machine& machine);  // requires its plan
+
+// Requires: both predictions kept their graphs (StepOptions::keep_graph). Without owners memory is split by category.
+StepDifference difference(const StepPrediction& before, const StepPrediction& after,
+                          const MemoryOwners& owners_before = {}, const MemoryOwners& owners_after = {});
 CsvTable difference_table(const StepDifference& d);
 
 }  // namespace k3sim

@@ -19,6 +19,7 @@ namespace k3sim {
 namespace {
 
 constexpr std::size_t kBatch = 64;
+constexpr int kSearchedLayouts = 10;  // at least, so that the winner does not depend on how many plans are shown
 
 using Clock = std::chrono::steady_clock;
 
@@ -234,7 +235,7 @@ class Search {
     std::set<std::vector<int>> seen;
     std::vector<std::int64_t> out;
     for (const Ranked& r : result_.ranked) {
-      if (out.size() == static_cast<std::size_t>(options_.top)) break;
+      if (out.size() == static_cast<std::size_t>(std::max(options_.top, kSearchedLayouts))) break;
       std::vector<int> choice = space_.choice(r.index);
       for (std::size_t a = 0; a < choice.size(); ++a)
         if (is_activation(space_.axes()[a])) choice[a] = 0;

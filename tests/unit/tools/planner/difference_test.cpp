@@ -50,9 +50,14 @@ TEST_CASE("difference: parts along the critical path, of the mean rank and of me
                                               {"parallel.pp=2"}}) {
     const StepPrediction other = predict(set);
     const StepDifference d = difference(base, other);
+    const Scenario s = SearchSpace::parse(kText, {}, set).scenario(0);
+    const MemoryOwners owners = memory_owners(base, load_machine(SearchSpace::parse(kText).scenario(0)));
+    const StepDifference by_owner = difference(base, other, owners, memory_owners(other, load_machine(s)));
     INFO(set.front());
     CHECK(sum(d.critical) == doctest::Approx(d.step_after - d.step_before).epsilon(1e-9));
     CHECK(sum(d.time) == doctest::Approx(d.step_after - d.step_before).epsilon(1e-6));
+    CHECK(sum(by_owner.memory) == doctest::Approx(sum(d.memory)));
+    CHECK(owners.size() > 8);
     CHECK(sum(d.memory) == doctest::Approx((other.summary.peak_reserved - base.summary.peak_reserved).gibibytes()));
   }
 }
