@@ -77,8 +77,9 @@ void write_plan(const std::string& folder, const SearchSpace& space, const Searc
   OutputFolder out(folder);
   add_results(out, {{"plan.csv", plan_table(space, r)}, {"candidates.csv", candidates_table(space, r)}},
               plan_page(space, r, context.command));
-  for (std::size_t i = 0; i < std::min(top, r.ranked.size()); ++i)
-    out.add(fmt::format("plan-{}.yaml", i + 1), r.ranked[i].scenario_text);
+  // A searched policy is no setting of the space: its row refers to the file.
+  for (std::size_t i = 0; i < r.ranked.size(); ++i)
+    if (i < top || r.ranked[i].policy_searched) out.add(fmt::format("plan-{}.yaml", i + 1), r.ranked[i].scenario_text);
   out.commit();
 }
 

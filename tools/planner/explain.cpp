@@ -101,7 +101,7 @@ CsvTable plan_table(const SearchSpace& space, const SearchResult& result) {
       {"rank", "1", "place in the ranking; empty: does not fit", "search"},
       {"id", "text", "digest of the settings", "scenario"},
       {"reason", "text", "ok, or why it is not in the ranking", "search"},
-      {"pareto", "text", "true: nothing is better in time, memory headroom and GPUs at once"},
+      {"pareto", "text", "true: nothing is better in time, memory headroom, GPUs and robustness to costs at once"},
       {"policy_searched", "text", "true: the activation policy was searched per stage instead", "search"},
       {"bound_s", "s", "lower bound of the step time that ordered the search"},
       {"step_low_s", "s", "step time with all costs 5 % lower"},
