@@ -2,6 +2,7 @@
 #include "models/build/activation_copies.h"
 
 #include "models/build/host_copies.h"
+#include "models/build/remote_pool.h"
 
 namespace k3sim {
 
@@ -24,28 +25,62 @@ Time ActivationCopies::copy_time(const TimedLayer& layer) const {
   return t;
 }
 
-TaskId ActivationCopies::add_copy(const TimedLayer& layer, bool to_gpu) {
+TaskId ActivationCopies::add_copy(Bytes to_host, Bytes to_rank, int peer, bool to_gpu) {
   TrafficList traffic;
-  if (layer.offloaded > Bytes(0)) traffic.push_back(host_copy_traffic(machine_, layer.offloaded, to_gpu));
-  if (layer.remote > Bytes(0)) {
-    CommCost hop = plan_.comm->pipeline_hop(layer.remote);
-    const int ranks = plan_.schedule.ranks, mirrored = ranks - 1 - rank_;
-    hop.traffic.peer = mirrored != rank_ ? mirrored : (rank_ + 1) % ranks;
-    hop.traffic.alone = layer.remote / network_;
+  Time time;
+  if (to_host > Bytes(0)) {
+    time += to_host / host_;
+    traffic.push_back(host_copy_traffic(machine_, to_host, to_gpu));
+  }
+  if (to_rank > Bytes(0)) {
+    time += to_rank / network_;
+    CommCost hop = plan_.comm->pipeline_hop(to_rank);
+    hop.traffic.peer = peer;
+    hop.traffic.alone = to_rank / network_;
     hop.traffic.latency = Time();
     hop.traffic.inner = !to_gpu;
-    if (ranks > 1) traffic.push_back(hop.traffic);
+    if (plan_.schedule.ranks > 1) traffic.push_back(hop.traffic);
   }
   return emitter_.add_flow(to_gpu ? StreamRole::onload : StreamRole::offload,
-                           to_gpu ? StepTask::onload : StepTask::offload, copy_time(layer), label_, traffic);
+                           to_gpu ? StepTask::onload : StepTask::offload, time, label_, traffic);
+}
+
+int ActivationCopies::mirrored() const {
+  const int ranks = plan_.schedule.ranks, other = ranks - 1 - rank_;
+  return other != rank_ ? other : (rank_ + 1) % ranks;
+}
+
+void ActivationCopies::move(const Action& a) {
+  const bool to_gpu = a.kind == ActionKind::kOnload, host = a.other_stage < 0;
+  const Bytes bytes = lent_bytes(plan_, a.stage);
+  const TaskId copy = add_copy(host ? bytes : Bytes(0), host ? Bytes(0) : bytes, a.other_stage, to_gpu);
+  const Key key{a.stage, a.microbatch};
+  emitter_.depend(before_last_end_, copy);
+  if (to_gpu) {
+    emitter_.depend(away_[key], copy);
+    emitter_.depend(last_offload_, copy);
+    back_[key] = copy;
+  } else {
+    emitter_.depend(forward_end_[key], copy);
+    away_[key] = last_offload_ = copy;
+  }
+}
+
+void ActivationCopies::action_ended(const Action& a, TaskId tail) {
+  if (a.kind == ActionKind::kForward) forward_end_[{a.stage, a.microbatch}] = tail;
+  before_last_end_ = last_end_;
+  last_end_ = tail;
 }
 
 void ActivationCopies::attach(PassWalk& walk, const Action& a) {
   if (!yields_input_grad(a.kind)) return;
+  const auto lent = back_.find({a.stage, a.microbatch});
+  if (lent != back_.end() && !walk.steps.empty()) walk.steps.front().onload = lent->second;
   for (std::size_t i = 0; i < walk.steps.size(); ++i) {
     const TimedLayer& layer = layer_of(walk.steps[i]);
     if (copy_time(layer) == Time()) continue;
-    const TaskId task = add_copy(layer, true);
+    const TaskId task = add_copy(layer.offloaded, layer.remote, mirrored(), true);
+    emitter_.depend(walk.steps[i].onload, task);
     walk.steps[i].onload = task;
     if (i < kPrefetchLayers) emitter_.depend(recent_tails_[i], task);
   }
@@ -60,7 +95,7 @@ void ActivationCopies::pass_ended(const PassStep& step, const PassWalk& walk) {
                        !step.pass->items.front().recompute;
   const TimedLayer& layer = layer_of(step);
   if (!forward || copy_time(layer) == Time()) return;
-  emitter_.depend(walk.tail, add_copy(layer, false));
+  emitter_.depend(walk.tail, add_copy(layer.offloaded, layer.remote, mirrored(), false));
 }
 
 }  // namespace k3sim

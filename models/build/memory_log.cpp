@@ -67,6 +67,16 @@ class LogSink final : public MemorySink {
     }
   }
 
+  void lend(const LayerEvents& layer, LayerSlot& slot, const Lending& how, const MemoryPlace& place) override {
+    for (std::uint16_t t : layer.held) {
+      if (!how.moves(layer, t)) continue;
+      if (how.out)
+        log_.requests.free(slot.ids[t]);
+      else
+        slot.ids[t] = alloc(layer.tensors[t].bytes, MemoryCategory::activations, place).id;
+    }
+  }
+
   void action_done(const Action& action) override {
     log_.actions.push_back(action);
     log_.action_ends.push_back(log_.requests.size());

@@ -3,6 +3,7 @@
 // Source: engine-design section 10.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -64,6 +65,15 @@ struct LayerCall {
   double row_factor = 1.0;  // rows received from other ranks relative to their mean
 };
 
+struct Lending {
+  bool out = true;
+  bool to_host = false;      // else to another pipeline rank
+  bool stored_away = false;  // what the policy sends away has left already
+  bool moves(const LayerEvents& layer, std::uint16_t tensor) const {
+    return !stored_away || std::find(layer.stored.begin(), layer.stored.end(), tensor) == layer.stored.end();
+  }
+};
+
 class MemorySink {
  public:
   virtual ~MemorySink() = default;
@@ -73,6 +83,9 @@ class MemorySink {
   virtual MemoryHandle run(const LayerCall& call) = 0;
   // Kept tensors that leave for host memory or another rank (out) or come back.
   virtual void store(const LayerEvents& layer, LayerSlot& slot, bool out, const MemoryPlace& place) = 0;
+  // Everything that a layer holds for its backward leaves as a whole (schedule actions offload and onload), or comes
+  // back.
+  virtual void lend(const LayerEvents& layer, LayerSlot& slot, const Lending& how, const MemoryPlace& place) = 0;
   virtual void action_done(const Action& action) = 0;
 };
 

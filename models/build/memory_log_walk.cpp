@@ -87,6 +87,7 @@ class Walk {
   }
 
   void action(const Action& a) {
+    if (a.kind == ActionKind::kOffload || a.kind == ActionKind::kOnload) return lend(a);
     const bool vision = a.kind == ActionKind::kVisionForward || a.kind == ActionKind::kVisionBackward;
     if (!is_plain_compute(a.kind) && !vision) return;
     const int first = plan_.schedule.first_microbatch(a.stage);
@@ -183,6 +184,18 @@ class Walk {
     if (layer.stored.empty()) return;
     f.parts[i].away = true;
     pending_ = [this, &layer, &f, p = place(a, i, "offload"), i] { sink_.store(layer, f.parts[i].slot, true, p); };
+  }
+
+  // The schedule moves a whole micro-batch of a stage away or back.
+  void lend(const Action& a) {
+    if (options_.microbatch_limit > 0 &&
+        a.microbatch - plan_.schedule.first_microbatch(a.stage) >= options_.microbatch_limit)
+      return;
+    drain_offload();
+    Flight& f = flight(a);
+    for (std::size_t i = 0; i < f.parts.size() && i < parts_of(a.stage); ++i)
+      sink_.lend(*chunk(a.stage).parts[i].timed->memory, f.parts[i].slot,
+                 {a.kind == ActionKind::kOffload, a.other_stage < 0, f.parts[i].away}, place(a, i, "lent"));
   }
 
   void drain_offload() {

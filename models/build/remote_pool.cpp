@@ -45,9 +45,28 @@ Bytes remote_peak(const StepPlan& plan, int rank) {
   return most;
 }
 
+Bytes lent_bytes(const StepPlan& plan, int stage) {
+  Bytes sum;
+  for (const ChunkPart& p : plan.chunks[static_cast<std::size_t>(plan.schedule.model_stage(stage))].parts)
+    for (const std::uint16_t t : p.timed->memory->held) sum += p.timed->memory->tensors[t].bytes;
+  return sum;
+}
+
+Bytes lent_peak(const StepPlan& plan, int rank, int keeper) {
+  Bytes now, most;
+  for (const Action& a : plan.schedule.actions[static_cast<std::size_t>(rank)]) {
+    if (a.other_stage != keeper) continue;
+    if (a.kind == ActionKind::kOffload) most = std::max(most, now += lent_bytes(plan, a.stage));
+    if (a.kind == ActionKind::kOnload) now = now - lent_bytes(plan, a.stage);
+  }
+  return most;
+}
+
 Bytes partner_pool(const StepPlan& plan, int rank) {
   const int sender = plan.schedule.ranks - 1 - rank;
-  return remote_partner(plan.schedule, sender) == rank ? remote_peak(plan, sender) : Bytes(0);
+  Bytes pool = remote_partner(plan.schedule, sender) == rank ? remote_peak(plan, sender) : Bytes(0);
+  for (int other = 0; other < plan.schedule.ranks; ++other) pool += lent_peak(plan, other, rank);
+  return pool;
 }
 
 void keep_on_receivers(StepPlan& plan, const Machine& machine) {

@@ -52,6 +52,17 @@ class CountingSink final : public MemorySink {
     offer(Bytes(0));
   }
 
+  void lend(const LayerEvents& layer, LayerSlot&, const Lending& how, const MemoryPlace&) override {
+    std::int64_t bytes = 0;
+    for (const std::uint16_t t : layer.held)
+      if (how.moves(layer, t)) bytes += layer.tensors[t].bytes.count();
+    add(MemoryCategory::activations, Bytes(how.out ? -bytes : bytes));
+    (how.to_host ? host_ : remote_) += how.out ? bytes : -bytes;
+    out_.host_activations = std::max(out_.host_activations, Bytes(host_));
+    out_.remote_activations = std::max(out_.remote_activations, Bytes(remote_));
+    offer(Bytes(0));
+  }
+
   void action_done(const Action& action) override {
     if (fresh_peak_) out_.peak_action = to_string(action);
     fresh_peak_ = false;

@@ -148,6 +148,7 @@ class StepBuilder {
       graph_.spans.push_back({rank, q, a, begin, static_cast<std::uint32_t>(builder_.task_count())});
       return;
     }
+    if (a.kind == ActionKind::kOffload || a.kind == ActionKind::kOnload) return copies_.move(a);
     std::vector<Action> parts;
     for_each_part(a, [&](const Action& part) {
       if (is_plain_compute(part.kind)) parts.push_back(part);
@@ -164,6 +165,7 @@ class StepBuilder {
       for (PassWalk& w : walks) emitter_.run(w, walks.size() > 1, on_end);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       emit_plain(parts[i], q, walks[i]);
+      copies_.action_ended(parts[i], walks[i].tail);
       parameters_.action_part_ended(parts[i], index);
     }
     graph_.spans.push_back({rank, q, a, begin, static_cast<std::uint32_t>(builder_.task_count())});

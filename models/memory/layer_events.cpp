@@ -113,6 +113,18 @@ void keep_products(const LayerTensors& t, LayerEvents& out, EventList& forward, 
   restore.free(id);
 }
 
+// The layer's output belongs to its reader and is not among them.
+std::vector<std::uint16_t> held_tensors(const LayerEvents& layer) {
+  std::vector<bool> alive(layer.tensors.size(), false);
+  alive[kLayerInput] = true;
+  for (const MemoryEvent& e : layer.forward.events) alive[e.tensor] = e.alloc;
+  alive[kLayerOutput] = false;
+  std::vector<std::uint16_t> out;
+  for (std::size_t t = 0; t < alive.size(); ++t)
+    if (alive[t] && layer.tensors[t].bytes > Bytes(0)) out.push_back(static_cast<std::uint16_t>(t));
+  return out;
+}
+
 PassEvents finish(const std::vector<EventTensor>& tensors, EventList list, int input_gradient) {
   PassEvents p;
   p.events = std::move(list.events);
@@ -160,6 +172,7 @@ LayerEvents layer_events(const Liveness& layer, const StoragePolicy& policy) {
   out.backward = finish(out.tensors, std::move(whole), handed);
   out.input_grad = finish(out.tensors, std::move(input), split_handed);
   out.weight_grad = finish(out.tensors, std::move(weight), -1);
+  out.held = held_tensors(out);
   return out;
 }
 

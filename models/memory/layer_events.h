@@ -83,7 +83,8 @@ struct LayerEvents {
   PassEvents forward, backward, input_grad, weight_grad;
   std::vector<std::uint16_t> stored;  // with offload: what leaves after forward and returns before backward
   Bytes stored_bytes;
-  Bytes remote_bytes;  // of stored_bytes: kept by another pipeline rank, not by the host
+  Bytes remote_bytes;               // of stored_bytes: kept by another pipeline rank, not by the host
+  std::vector<std::uint16_t> held;  // alive between forward and backward; what is stored is among them
 };
 
 LayerEvents layer_events(const Liveness& layer, const StoragePolicy& policy);

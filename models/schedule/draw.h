@@ -22,6 +22,15 @@ std::string draw_text(const Schedule& schedule, const Timeline& timeline, const 
 // milliseconds.
 std::string draw_svg(const Schedule& schedule, const Timeline& timeline, const DrawOptions& options = {});
 
+// How many actions carry which annotation.
+struct ScheduleNotes {
+  int redispatches = 0, routed_weights = 0, beside_send = 0, gathers = 0, reductions = 0, offloads = 0;
+};
+ScheduleNotes schedule_notes(const Schedule& schedule);
+std::string annotation_text(const Action& action);  // "dispatch re-run, ..."; empty without annotations
+// What happens inside the actions when they are annotated; empty otherwise.
+std::string draw_phases(const Schedule& schedule);
+
 // The last actions of each named rank up to its failing index, that one marked: "rank 1 | ... 1F0 >1RECV_B0<".
 std::string draw_prefix(const Schedule& schedule, const std::map<int, int>& failing_index);
 

@@ -43,8 +43,9 @@ std::string escaped(const std::string& text) {
 
 void draw_box(std::string& out, const Action& a, const Interval& at, double x, double width, int y, bool later_chunk) {
   const double shown = std::max(1.0, width);
-  out += fmt::format("<g><title>{} {:.4f} ... {:.4f} ms</title>", escaped(to_string(a)), at.start.milliseconds(),
-                     at.end.milliseconds());
+  const std::string notes = annotation_text(a);
+  out += fmt::format("<g><title>{} {:.4f} ... {:.4f} ms{}{}</title>", escaped(to_string(a)), at.start.milliseconds(),
+                     at.end.milliseconds(), notes.empty() ? "" : ": ", escaped(notes));
   if (a.kind == ActionKind::kOverlap) {
     for (int half = 0; half < 2; ++half)
       out += fmt::format("<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>", x,
@@ -55,6 +56,9 @@ void draw_box(std::string& out, const Action& a, const Interval& at, double x, d
                        kRowHeight - 4, fill_of(a.kind, later_chunk));
     if (width >= 14) out += fmt::format("<text x=\"{:.2f}\" y=\"{}\">{}</text>", x + width / 2, y + 13, a.microbatch);
   }
+  if (a.flags & kFlagRedispatch)  // the dispatch runs again beside the second half
+    out += fmt::format("<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"4\" fill=\"#c2410c\"/>", x + shown / 2,
+                       y + kRowHeight - 8, shown / 2);
   out += "</g>\n";
 }
 

@@ -40,7 +40,12 @@ grep -q "dualpipe_v" "$work/err.txt" || fail "the refusal names no way out"
 if "$k3sim" schedule show zbv 2> "$work/err.txt"; then fail "unknown name accepted"; else [ $? -eq 2 ] || fail "exit code of an unknown name"; fi
 grep -q "did you mean 'zb_v'" "$work/err.txt" || fail "no suggestion"
 
-"$k3sim" schedule show k3 --ranks 3 --chunks 4 --microbatches 6 --svg "$work/k3.svg" | grep -q "makespan" || fail "show"
+"$k3sim" schedule show k3 --ranks 3 --chunks 4 --microbatches 6 --svg "$work/k3.svg" > "$work/k3.txt" || fail "show"
+grep -q "makespan" "$work/k3.txt" || fail "show: no makespan"
+grep -q "72 backwards re-run the dispatch; 72 weight-gradient blocks" "$work/k3.txt" || fail "show: the dispatch re-run is missing"
+grep -q "dispatch again" "$work/k3.txt" || fail "show: the order inside a layer is missing"
+[ "$(grep -c "dispatch re-run" "$work/k3.svg")" = 72 ] || fail "show: the SVG does not mark the dispatch re-run"
+"$k3sim" schedule show 1f1b --ranks 2 --microbatches 4 | grep -q "dispatch" && fail "show: 1f1b has no dispatch"
 grep -q "</svg>" "$work/k3.svg" || fail "svg"
 "$k3sim" schedule show automatic --ranks 8 --chunks 1 --microbatches 32 --memory-limit 16 --json |
   python3 -c 'import json, sys; assert json.load(sys.stdin)["bubble_s"] == 0' || fail "automatic with 2p activations has a bubble"

@@ -113,6 +113,12 @@ Json idle_json(const RankTimeline& r) {
           {"dependency_s", r.idle.dependency.seconds()}};
 }
 
+Json notes_json(const ScheduleNotes& n) {
+  return {{"redispatches", n.redispatches},       {"routed_weight_blocks", n.routed_weights},
+          {"weights_beside_send", n.beside_send}, {"parameter_gathers", n.gathers},
+          {"gradient_reductions", n.reductions},  {"offloads", n.offloads}};
+}
+
 Json show_json(const Schedule& s, const Timeline& t) {
   Json ranks = Json::array();
   for (const RankTimeline& r : t.ranks)
@@ -127,6 +133,7 @@ Json show_json(const Schedule& s, const Timeline& t) {
           {"makespan_s", t.makespan.seconds()},
           {"bubble_s", t.bubble().seconds()},
           {"peak_activations", t.peak_activations()},
+          {"notes", notes_json(schedule_notes(s))},
           {"per_rank", ranks}};
 }
 
@@ -194,7 +201,7 @@ int run_schedule_show(const ScheduleCommandOptions& o, CommandContext& context) 
   }
   const double ideal = t.makespan.seconds() - t.bubble().seconds();
   context.out << fmt::format("{}: {} ranks, {} stages, {} micro-batches\n", s.name, s.ranks, s.stages, s.microbatches)
-              << draw_text(s, t, {.width = o.width, .colour = context.colour()})
+              << draw_text(s, t, {.width = o.width, .colour = context.colour()}) << draw_phases(s)
               << fmt::format("\nmakespan {:.6g} ms, bubble {:.6g} ms ({:.2f} % of the time without it)\n\n",
                              t.makespan.milliseconds(), t.bubble().milliseconds(),
                              ideal > 0 ? 100.0 * t.bubble().seconds() / ideal : 0.0)
