@@ -45,12 +45,15 @@ std::string draw_phases(const Schedule& s) {
     out += "  F  compute        | attention |               | routed experts |              |\n";
     out += "     shared experts |           | SE1 (gate, up)|                | SE2 (down)   |\n";
     out += "     experts' comm. |           | dispatch      |                | combine      |\n";
-    out += fmt::format("  {}  compute        |               | routed experts backward         |{}              | attention |\n",
-                       backward, n.routed_weights > 0 ? "" : " W |");
-    out += fmt::format("     shared experts | SE2 backward  |                                 |{} SE1 backward |           |\n",
-                       n.routed_weights > 0 ? "" : "   |");
-    out += fmt::format("     experts' comm. | combine grad. |                | dispatch again |{} dispatch gr. |           |\n",
-                       n.routed_weights > 0 ? "" : "   |");
+    out += fmt::format(
+        "  {}  compute        |               | routed experts backward         |{}              | attention |\n",
+        backward, n.routed_weights > 0 ? "" : " W |");
+    out += fmt::format(
+        "     shared experts | SE2 backward  |                                 |{} SE1 backward |           |\n",
+        n.routed_weights > 0 ? "" : "   |");
+    out += fmt::format(
+        "     experts' comm. | combine grad. |                | dispatch again |{} dispatch gr. |           |\n",
+        n.routed_weights > 0 ? "" : "   |");
     if (n.routed_weights > 0)
       out += fmt::format("  W  compute        | weight gradients of the routed experts{} |\n",
                          n.beside_send > 0 ? ", beside the send of their backward" : "");
@@ -58,9 +61,11 @@ std::string draw_phases(const Schedule& s) {
                        n.redispatches, n.routed_weights);
   }
   if (n.gathers + n.reductions > 0)
-    out += fmt::format("{} parameter gathers (before every run of one stage), {} gradient reductions (after a stage's last)\n",
-                       n.gathers, n.reductions);
-  if (n.offloads > 0) out += fmt::format("{} micro-batches leave for another rank or the host and come back\n", n.offloads);
+    out += fmt::format(
+        "{} parameter gathers (before every run of one stage), {} gradient reductions (after a stage's last)\n",
+        n.gathers, n.reductions);
+  if (n.offloads > 0)
+    out += fmt::format("{} micro-batches leave for another rank or the host and come back\n", n.offloads);
   return out;
 }
 

@@ -11,6 +11,8 @@
 #include "models/config/data_files.h"
 #include "models/config/scenario_loader.h"
 #include "tools/import/predicted_trace.h"
+#include "tools/report/step_view.h"
+#include "tools/report/summary_json.h"
 #include "tools/validation/case_scenario.h"
 
 namespace k3sim {
@@ -119,6 +121,11 @@ Part part_of(const Action& a) {
   return a.kind == ActionKind::kWeightGrad ? kWeight : kBackward;
 }
 
+bool is_pipeline_wait(int cause) {
+  const std::string key = breakdown_parts()[static_cast<std::size_t>(cause)].key;
+  return key == "bubble" || key == "pp";
+}
+
 }  // namespace
 
 std::vector<StepPart> dualpipe_parts(const std::vector<Case>& cases) {
@@ -128,23 +135,21 @@ std::vector<StepPart> dualpipe_parts(const std::vector<Case>& cases) {
   StepOptions options;
   options.allow_assumed = options.keep_graph = true;
   const StepPrediction p = predict_step(*mapped.scenario, load_machine(*mapped.scenario), options);
-  // An action lasts from the end of the one before on its rank, or from its first task when the rank waited.
+  // An action lasts on the compute stream without what it waits for other pipeline ranks: DualPipe's runtime receives
+  // the inputs of both halves before an overlapped pair begins, so that this waiting is bubble.
   std::vector<double> sums(kParts, 0.0);
   const auto ranks = static_cast<double>(p.ranks.size());
-  std::map<int, Time> last;
   double busy = 0;
-  for (const ActionSpan& span : p.graph->spans) {
-    Time start = Time::max(), end;
-    for (std::uint32_t t = span.first; t < span.end; ++t) {
-      start = std::min(start, p.times->start[t]);
-      end = std::max(end, p.times->finish[t]);
+  for (const RankView& view : step_view(p))
+    for (const ActionBar& bar : view.bars) {
+      if (bar.span < 0) continue;
+      Time own = bar.finish - bar.start;
+      for (const auto& [cause, idle] : bar.idle)
+        if (is_pipeline_wait(cause)) own -= idle;
+      const double seconds = own.seconds() / ranks;
+      sums[part_of(p.graph->spans[static_cast<std::size_t>(bar.span)].action)] += seconds;
+      busy += seconds;
     }
-    start = std::max(start, last[span.rank]);
-    last[span.rank] = std::max(last[span.rank], end);
-    const double seconds = end > start ? (end - start).seconds() / ranks : 0.0;
-    sums[part_of(span.action)] += seconds;
-    busy += seconds;
-  }
   sums[kUpdate] = p.summary.mean.optimizer.seconds();
   sums[kIdle] = p.summary.step.seconds() - busy - sums[kUpdate];
   return {{"1F", 1.13, sums[kForward]}, {"1B", 1.99, sums[kBackward]}, {"1W", 0.48, sums[kWeight]},
