@@ -71,9 +71,10 @@ TEST_CASE("remote offload: FP8 halves what the partner carries; one rank has no 
 namespace {
 
 StepPrediction predict_schedule(const std::string& name, int emulated) {
-  const Scenario s = load_scenario(data_path("scenarios/k3_2048_h800/scenario.yaml"),
-                                   {"schedule={name: " + name + "}", "parallel.vpp=1", "batch.global_tokens=16777216",
-                                    "activation={policy: keep_all}", "optimizer={name: adamw, zero: 1}"});
+  const Scenario s = load_scenario(
+      data_path("scenarios/k3_2048_h800/scenario.yaml"),
+      {"schedule={name: " + name + "}", "parallel.vpp=1", "batch.global_tokens=16777216",
+       "activation={policy: keep_all}", "optimizer={name: adamw, zero: 1}", "cluster.memory_override=1000 GiB"});
   StepOptions o;
   o.keep_graph = true;
   o.memory.emulated_ranks = emulated;
