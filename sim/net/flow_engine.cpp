@@ -71,7 +71,7 @@ void FlowEngine::begin(FlowTable::Slot slot) {
 void FlowEngine::add_load(FlowTable::Slot slot, double change) {
   for (const auto& e : table_.path(slot)) {
     double& load = load_[e.link];
-    load += e.weight * change;
+    load += e.weight() * change;
     usage_[e.link].peak_load = std::max(usage_[e.link].peak_load, load);
   }
 }
@@ -108,7 +108,7 @@ void FlowEngine::complete(FlowTable::Slot slot) {
     dirty_ = true;
     if (record_) {
       add_load(slot, -f.rate);
-      for (const auto& e : table_.path(slot)) usage_[e.link].bytes += e.weight * f.bytes;
+      for (const auto& e : table_.path(slot)) usage_[e.link].bytes += e.weight() * f.bytes;
     }
     seconds_lost_ += std::max(0.0, (now_ - f.first_byte).seconds() - f.bytes / f.bound);
     table_.detach(slot);
