@@ -143,17 +143,15 @@ struct SteppedGraph {
   std::vector<GroupKind> unfold;
 };
 
-// Beyond this, ranks that see different networks share their compute and are told apart on the links only.
-constexpr std::size_t kMaxUnfoldedTasks = 4'000'000;
-
 // Flows need one task per kernel: coarse steps (searches) have closed forms on an empty network.
 bool wants_flows(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options) {
   return plan.scenario.network.mode == "flows" && options.detail == StepGraphOptions::Detail::kernel &&
          machine.cluster.node.nvlink > Bandwidth(0);
 }
 
-SteppedGraph run_step(const StepPlan& plan, const Machine& machine, StepGraphOptions options,
+SteppedGraph run_step(const StepPlan& plan, const Machine& machine, const StepOptions& step,
                       StepNetworkReport& network) {
+  StepGraphOptions options = step.graph;
   options.flows = wants_flows(plan, machine, options);
   // Overlapped pairs interleave kernels of two micro-batches: one task per pass cannot show that.
   if (has_pairs(plan.schedule)) options.detail = StepGraphOptions::Detail::kernel;
@@ -167,7 +165,7 @@ SteppedGraph run_step(const StepPlan& plan, const Machine& machine, StepGraphOpt
   const auto missing = static_cast<std::size_t>(plan.placement->replicas()) / out.graph.replicas.size();
   if (reason && missing > 1) {
     unfolding = NetworkUnfolding::flows;
-    if (out.graph.built.graph.task_count() * missing <= kMaxUnfoldedTasks) {
+    if (out.graph.built.graph.task_count() * missing <= step.max_unfolded_tasks) {
       unfolding = NetworkUnfolding::ranks;
       out.unfold = options.unfold = {GroupKind::tp, GroupKind::cp, GroupKind::dp};
       out.graph = build_step_graph(plan, machine, options);
@@ -201,14 +199,13 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
                                   audit.missing, machine.gpu.name, 100.0 * audit.weak_seconds / audit.seconds),
                       "cluster.gpu");
   StepSummary& s = out.summary;
-  auto [graph, times, unfold] = run_step(plan, machine, options.graph, s.network);
+  auto [graph, times, unfold] = run_step(plan, machine, options, s.network);
   s.step = step_period(graph, times);
   s.step_p95 = scale(s.step, 1.0 + relative_error_bar(audit));
   s.provenance = audit.worst_tier;
   s.assumed_pct = audit.seconds > 0 ? 100.0 * audit.weak_seconds / audit.seconds : 0.0;
   s.fingerprint = fingerprint(graph, times);
-  s.folded =
-      s.network.unfolding == NetworkUnfolding::none ? folded_dimensions(plan, unfold) : std::vector<std::string>();
+  s.folded = folded_dimensions(plan, unfold);
   out.ranks = break_down(graph, times);
   find_imbalance(plan, out.ranks);
   s.mean = mean_of(out.ranks);

@@ -25,6 +25,8 @@ struct StepOptions {
   bool keep_graph = false;     // keep plan, graph and times for traces and reports
   StepReuse reuse;             // pieces of earlier plans (step_plan.h)
   MemoryOptions memory;        // how much of the allocator to emulate
+  // Beyond this, ranks that see different networks share their compute and are told apart on the links only.
+  std::size_t max_unfolded_tasks = 4'000'000;
 };
 
 // The numbers of a summary: bytes that may travel between processes (tools/planner/work_share.h).
@@ -43,7 +45,7 @@ struct StepFigures {
 };
 
 struct StepSummary : StepFigures {
-  std::vector<std::string> folded;  // dimensions represented by one rank
+  std::vector<std::string> folded;  // dimensions whose compute one rank represents; network.unfolding tells the links
   StepNetworkReport network;
 };
 

@@ -31,7 +31,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string kind = "model", out;
+  std::string kind = "model", network, out;
   bool cross_validate = false;
   int threads = 0;
 };
@@ -168,7 +168,7 @@ int run(const Options& o, CommandContext& context) {
   if (o.kind == "schedule") return run_validate_schedule(read_cases(o), threads_of(o), o.out, context);
   const bool measured = o.kind == "stack" || o.kind == "step";
   const std::vector<Case> cases = measured ? std::vector<Case>() : read_cases(o);
-  const std::vector<ValidationRow> all = measured ? measured_rows(o) : validate_cases(cases, threads_of(o));
+  const std::vector<ValidationRow> all = measured ? measured_rows(o) : validate_cases(cases, threads_of(o), o.network);
   Rows rows, scored;
   for (const ValidationRow& r : all) {
     if (!measured && o.kind != "model" && r.kind != o.kind) continue;
@@ -207,6 +207,10 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
   c->add_option("cases", o->files, "case files (default: the shipped validation/cases.yaml)");
   c->add_option("--kind", o->kind, "what is compared")
       ->check(CLI::IsMember({"model", "memory", "kernel", "stack", "step", "collective", "schedule"}));
+  c->add_option("--network", o->network,
+                "kinds model and memory: one task per kernel, with this network as in run (default: one task per layer "
+                "pass, every communication alone)")
+      ->check(CLI::IsMember({"flows", "closed_form"}));
   c->add_flag("--cross-validate", o->cross_validate, "fit the software constants without the cases that are scored");
   c->add_option("--out", o->out, "folder for validation.csv and report.html");
   c->add_option("--threads", o->threads, "worker threads (default: all cores)");

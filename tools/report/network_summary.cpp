@@ -82,6 +82,17 @@ CsvTable network_table_csv(const StepNetworkReport& n) {
   return out;
 }
 
+std::string unfolding_text(const StepNetworkReport& n) {
+  if (n.unfolding == NetworkUnfolding::ranks)
+    return fmt::format("unfolded: every rank simulated, because {}", n.unfold_reason);
+  if (n.unfolding == NetworkUnfolding::flows)
+    return fmt::format(
+        "unfolded on the network: all ranks' bytes on their own links, because {}; equal compute is shared, a stage "
+        "waits for its slowest rank",
+        n.unfold_reason);
+  return {};
+}
+
 std::string network_text(const StepNetworkReport& n, double step_s) {
   if (!n.flows) return "  network: closed forms, every communication alone\n";
   std::string out = fmt::format("  network: {} communications as flows, {:.3f} s lost to sharing per rank ({:.2f} %)",
@@ -90,13 +101,7 @@ std::string network_text(const StepNetworkReport& n, double step_s) {
     out += fmt::format(", fullest {} at {:.0f} % in the mean", n.hottest.front().name,
                        100.0 * n.hottest.front().mean_utilisation);
   out += "\n";
-  if (n.unfolding == NetworkUnfolding::ranks)
-    out += fmt::format("  unfolded: every rank simulated, because {}\n", n.unfold_reason);
-  if (n.unfolding == NetworkUnfolding::flows)
-    out += fmt::format(
-        "  unfolded on the network: all ranks' bytes on their own links, because {}; equal compute is shared, a stage "
-        "waits for its slowest rank\n",
-        n.unfold_reason);
+  if (n.unfolding != NetworkUnfolding::none) out += "  " + unfolding_text(n) + "\n";
   return out;
 }
 

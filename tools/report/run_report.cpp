@@ -100,6 +100,18 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+std::string folding_text(const StepSummary& s) {
+  const std::string why = unfolding_text(s.network);
+  if (s.folded.empty()) return "Every rank was simulated; nothing was folded. " + why;
+  if (!why.empty())
+    return fmt::format("Folded dimensions of compute: {}. The network is {}. --unfold simulates the ranks one by one.",
+                       joined(s.folded), why);
+  return fmt::format(
+      "Folded dimensions: {}. One rank stands for all members, because their work, their links and "
+      "their waiting are the same; --unfold simulates them one by one.",
+      joined(s.folded));
+}
+
 void add_assumptions(HtmlPage& page, const RunReportInput& in) {
   const StepSummary& s = in.prediction.summary;
   const Goodput g = daly_goodput(in.scenario.cluster.gpus());
@@ -109,12 +121,7 @@ void add_assumptions(HtmlPage& page, const RunReportInput& in) {
                   "costs. Tiers from best to worst: measured, fitted, boundary (held at the edge of the measured "
                   "range), borrowed (transferred by a stated rule), datasheet, assumed.",
                   to_string(s.provenance), s.assumed_pct));
-  text.push_back(
-      s.folded.empty()
-          ? "Every rank was simulated; nothing was folded."
-          : fmt::format("Folded dimensions: {}. One rank stands for all members, because their work, their links and "
-                        "their waiting are the same; --unfold simulates them one by one.",
-                        joined(s.folded)));
+  text.push_back(folding_text(s));
   text.push_back(
       "MFU = model FLOPs / (step time x GPUs x dense peak of the matrix precision). Model FLOPs count causal "
       "attention at half, forward once and backward twice, no recompute. HFU counts the executed matrix FLOPs.");

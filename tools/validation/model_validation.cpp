@@ -46,7 +46,7 @@ struct Job {
   std::vector<Scenario> layouts;  // the source printed the best of these
 };
 
-Job job_of(const Case& c, MachineCache& machines) {
+Job job_of(const Case& c, const std::string& network, MachineCache& machines) {
   Job job;
   job.mapped = case_scenario(c);
   if (is_grid_search(c))
@@ -59,6 +59,9 @@ Job job_of(const Case& c, MachineCache& machines) {
       job.mapped.assumptions.emplace_back("layout not stated: the fastest of our own grid search that fits");
     }
   if (job.mapped.scenario) job.machine = &machines.get(*job.mapped.scenario);
+  if (network.empty()) return job;
+  for (Scenario& s : job.layouts) s.network.mode = network;
+  if (job.mapped.scenario) job.mapped.scenario->network.mode = network;
   return job;
 }
 
@@ -77,7 +80,14 @@ std::optional<StepPrediction> best_layout(const Job& job, const StepOptions& opt
   return best;
 }
 
-void predict(const Case& c, const Job& job, ValidationRow& step, ValidationRow* memory) {
+StepOptions options_of(const std::string& network) {
+  StepOptions options;
+  options.allow_assumed = true;
+  if (!network.empty()) options.graph.detail = StepGraphOptions::Detail::kernel;
+  return options;
+}
+
+void predict(const Case& c, const Job& job, const StepOptions& options, ValidationRow& step, ValidationRow* memory) {
   const auto skip = [&](const std::string& why) {
     step.reason = why;
     if (memory) memory->reason = why;
@@ -85,8 +95,6 @@ void predict(const Case& c, const Job& job, ValidationRow& step, ValidationRow* 
   if (!job.mapped.scenario) return skip(job.mapped.reason);
   if (!job.machine) return skip("no machine profile");
   try {
-    StepOptions options;
-    options.allow_assumed = true;
     std::optional<StepPrediction> found = best_layout(job, options);
     if (!found && !job.layouts.empty()) return skip("no layout of the grid search is possible");
     if (!found) found = predict_step(*job.mapped.scenario, *job.machine, options);
@@ -121,10 +129,11 @@ void predict(const Case& c, const Job& job, ValidationRow& step, ValidationRow* 
 
 }  // namespace
 
-std::vector<ValidationRow> validate_cases(const std::vector<Case>& cases, int threads) {
+std::vector<ValidationRow> validate_cases(const std::vector<Case>& cases, int threads, const std::string& network) {
+  const StepOptions options = options_of(network);
   std::vector<Job> jobs(cases.size());
   MachineCache machines;
-  for (std::size_t i = 0; i < cases.size(); ++i) jobs[i] = job_of(cases[i], machines);
+  for (std::size_t i = 0; i < cases.size(); ++i) jobs[i] = job_of(cases[i], network, machines);
   std::vector<ValidationRow> steps(cases.size()), memories(cases.size());
   std::vector<char> has_memory(cases.size(), 0);
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -136,7 +145,7 @@ std::vector<ValidationRow> validate_cases(const std::vector<Case>& cases, int th
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < cases.size(); i = next++)
-      predict(cases[i], jobs[i], steps[i], has_memory[i] ? &memories[i] : nullptr);
+      predict(cases[i], jobs[i], options, steps[i], has_memory[i] ? &memories[i] : nullptr);
   };
   std::vector<std::jthread> pool;
   for (int t = 1; t < threads; ++t) pool.emplace_back(work);

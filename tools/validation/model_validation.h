@@ -20,8 +20,9 @@ struct ValidationRow {
 };
 
 // One row per case, and a second one with kind "memory" where memory was measured. Rows are in file order whatever the
-// number of threads.
-std::vector<ValidationRow> validate_cases(const std::vector<Case>& cases, int threads);
+// number of threads. network: flows or closed_form as `run` has them, one task per kernel; empty: one task per layer
+// pass, which is what the software constants were fitted with.
+std::vector<ValidationRow> validate_cases(const std::vector<Case>& cases, int threads, const std::string& network = {});
 
 struct ErrorSummary {
   int predicted = 0, skipped = 0;

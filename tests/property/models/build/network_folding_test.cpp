@@ -29,9 +29,11 @@ Machine machine(const Scenario& s) {
   return m;
 }
 
-StepPrediction predict(const Scenario& s, const Machine& m, std::vector<GroupKind> unfold = {}) {
+StepPrediction predict(const Scenario& s, const Machine& m, std::vector<GroupKind> unfold = {},
+                       std::size_t max_unfolded_tasks = StepOptions().max_unfolded_tasks) {
   StepOptions o;
   o.graph.detail = StepGraphOptions::Detail::kernel;
+  o.max_unfolded_tasks = max_unfolded_tasks;
   o.graph.unfold = std::move(unfold);
   return predict_step(s, m, o);
 }
@@ -92,6 +94,34 @@ TEST_CASE("network: oversubscribed leaves and a partly filled unit unfold the ra
   const StepPrediction faulty = predict(s, open);
   CHECK(faulty.summary.network.unfolding == NetworkUnfolding::ranks);
   CHECK(faulty.summary.step > free.summary.step);
+}
+
+// Asking for every rank and being unfolded automatically is the same; beyond the limit of tasks the links are unfolded
+// alone, where a stage waits for its slowest rank: never faster, and close.
+TEST_CASE("network: automatic unfolding equals asking for it, and unfolding only the links is a tight upper bound") {
+  double largest = 0;
+  for (const Layout& l : {Layout{8, 1, 2, 1, 32, 16, 1}, Layout{8, 4, 4, 1, 4, 8, 2}, Layout{4, 1, 4, 1, 8, 8, 1}}) {
+    const Scenario s = scenario(l);
+    for (const bool partly : {false, true}) {
+      Machine m = machine(s);
+      m.cluster.fabric.nodes_per_unit = partly ? 3 : 2;
+      m.cluster.fabric.oversubscription = partly ? 1 : 4;
+      const StepPrediction ranks = predict(s, m), links = predict(s, m, {}, 0);
+      const StepPrediction asked = predict(s, m, {GroupKind::tp, GroupKind::cp, GroupKind::dp});
+      CAPTURE(l.nodes);
+      CAPTURE(partly);
+      CHECK(ranks.summary.network.unfolding == NetworkUnfolding::ranks);
+      CHECK(ranks.summary.folded.empty());
+      CHECK(ranks.summary.step.picoseconds() == asked.summary.step.picoseconds());
+      CHECK(links.summary.network.unfolding == NetworkUnfolding::flows);
+      CHECK(links.summary.network.unfold_reason == ranks.summary.network.unfold_reason);
+      CHECK(!links.summary.folded.empty());
+      CHECK(links.summary.step >= ranks.summary.step);
+      largest = std::max(largest, links.summary.step / ranks.summary.step - 1);
+    }
+  }
+  MESSAGE("unfolding only the links adds at most ", 100 * largest, " %");
+  CHECK(largest < 0.05);
 }
 
 TEST_CASE("network: without sharing and slow-down, flows take the calibrated times") {
