@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "models/config/data_files.h"
+#include "sim/base/error.h"
 #include "tools/commands/command.h"
 #include "tools/commands/text_table.h"
 #include "tools/commands/validate_collective.h"
@@ -19,6 +20,7 @@
 #include "tools/commands/validate_kernel.h"
 #include "tools/commands/validate_schedule.h"
 #include "tools/commands/validation_files.h"
+#include "tools/validation/case_selection.h"
 #include "tools/validation/error_correlation.h"
 #include "tools/validation/model_validation.h"
 #include "tools/validation/plan_choice.h"
@@ -32,6 +34,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string kind = "model", network, out;
+  CaseSelection only;
   bool cross_validate = false;
   int threads = 0;
 };
@@ -131,7 +134,7 @@ std::vector<Case> read_cases(const Options& o) {
   std::vector<Case> cases;
   for (const std::string& f : files)
     for (Case& c : load_cases(f)) cases.push_back(std::move(c));
-  return cases;
+  return select_cases(std::move(cases), o.only);
 }
 
 std::vector<ValidationRow> measured_rows(const Options& o) {
@@ -162,6 +165,9 @@ std::vector<std::string> notes_of(bool measured) {
 }
 
 int run(const Options& o, CommandContext& context) {
+  const bool published = o.kind == "model" || o.kind == "memory";
+  if (o.only.any() && (o.cross_validate || !published))
+    throw UsageError("--tier, --type and --match select published training runs; they go with --kind model or memory");
   if (o.cross_validate) return run_cross_validation(read_cases(o), threads_of(o), o.out, context);
   if (o.kind == "collective") return run_validate_collective(o.files, o.out, context);
   if (o.kind == "kernel") return run_validate_kernel(o.files, o.out, context);
@@ -211,6 +217,12 @@ void add_validate_command(CLI::App& app, CommandContext& context) {
                 "kinds model and memory: one task per kernel, with this network as in run (default: one task per layer "
                 "pass, every communication alone)")
       ->check(CLI::IsMember({"flows", "closed_form"}));
+  c->add_option("--tier", o->only.tiers, "only these tiers, such as A,B")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"A", "B", "C"}));
+  c->add_option("--type", o->only.type, "only dense or only MoE models")->check(CLI::IsMember({"dense", "moe"}));
+  c->add_option("--match", o->only.words, "only cases with one of these words in id, source, family or model name")
+      ->delimiter(',');
   c->add_flag("--cross-validate", o->cross_validate, "fit the software constants without the cases that are scored");
   c->add_option("--out", o->out, "folder for validation.csv and report.html");
   c->add_option("--threads", o->threads, "worker threads (default: all cores)");
