@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/build/schedule_costs.h"
+#include "models/build/step_emitter.h"
 #include "sim/base/check.h"
 
 namespace k3sim {
@@ -42,10 +43,10 @@ class Attribution {
         binding_(binding_predecessors(g_, times)),
         period_(step_period(graph, times)) {}
 
-  RankBreakdown rank(int rank, StreamId compute, std::vector<IdlePiece>* pieces) {
+  RankBreakdown rank(int rank, int replica, StreamId compute, std::vector<IdlePiece>* pieces) {
     RankBreakdown b;
     b.rank = rank;
-    open_window(rank, compute);
+    open_window(rank, replica, compute);
     const RankId own = g_.info(compute).rank;
     const Time origin = graph_.staggered ? first_start(times_, g_.stream_tasks(compute)) : Time();
     Time cursor = origin;
@@ -62,12 +63,12 @@ class Attribution {
   }
 
  private:
-  // From the rank's first backward to its last forward, in the replica that stands for all.
-  void open_window(int rank, StreamId compute) {
+  // From the rank's first backward to its last forward.
+  void open_window(int rank, int replica, StreamId compute) {
     first_backward_ = Time::max();
     last_forward_ = Time();
     for (const ActionSpan& span : graph_.spans) {
-      if (span.rank != rank || span.replica != 0 || span.first == span.end) continue;
+      if (span.rank != rank || span.replica != replica || span.first == span.end) continue;
       bool forward = false, backward = false;
       for_each_part(span.action, [&](const Action& part) {
         forward = forward || part.kind == ActionKind::kForward;
@@ -162,9 +163,12 @@ class Attribution {
       case StepTask::barrier:
         return &RankBreakdown::wait;
       default:
-        return &RankBreakdown::bubble;
+        // An unfolded peer of the same stage that is not done yet: ranks out of balance.
+        return !mine && same_stage(own, g_.info(g_.stream(t)).rank) ? &RankBreakdown::wait : &RankBreakdown::bubble;
     }
   }
+
+  static bool same_stage(RankId a, RankId b) { return b.valid() && stage_of(a) == stage_of(b); }
 
   const StepGraph& graph_;
   const TaskGraph& g_;
@@ -172,6 +176,30 @@ class Attribution {
   std::vector<TaskId> binding_;
   Time period_, first_backward_, last_forward_;
 };
+
+// Over the represented replicas of one stage; what does not divide goes to `wait`, so that the sum stays the step, and
+// to `dependency` inside the bubble.
+RankBreakdown mean_of(const std::vector<RankBreakdown>& replicas) {
+  RankBreakdown mean = replicas.front();
+  const auto n = static_cast<std::int64_t>(replicas.size());
+  if (n == 1) return mean;
+  for (Time RankBreakdown::*part :
+       {&RankBreakdown::compute, &RankBreakdown::recompute, &RankBreakdown::optimizer, &RankBreakdown::tp,
+        &RankBreakdown::cp, &RankBreakdown::ep, &RankBreakdown::pp, &RankBreakdown::dp, &RankBreakdown::offload,
+        &RankBreakdown::bubble, &RankBreakdown::host, &RankBreakdown::wait, &RankBreakdown::vision}) {
+    std::int64_t sum = 0;
+    for (const RankBreakdown& r : replicas) sum += (r.*part).picoseconds();
+    mean.*part = Time::ps(sum / n);
+  }
+  for (Time BubbleCauses::*cause : {&BubbleCauses::warm_up, &BubbleCauses::cool_down}) {
+    std::int64_t sum = 0;
+    for (const RankBreakdown& r : replicas) sum += (r.why.*cause).picoseconds();
+    mean.why.*cause = Time::ps(sum / n);
+  }
+  mean.why.dependency = mean.bubble - mean.why.warm_up - mean.why.cool_down;
+  mean.wait += replicas.front().sum() - mean.sum();
+  return mean;
+}
 
 }  // namespace
 
@@ -193,8 +221,14 @@ Time step_period(const StepGraph& graph, const TaskTimes& times) {
 std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times, std::vector<IdlePiece>* idle) {
   Attribution attribution(graph, times);
   std::vector<RankBreakdown> out;
-  for (std::size_t r = 0; r < graph.compute_stream.size(); ++r)
-    out.push_back(attribution.rank(static_cast<int>(r), graph.compute_stream[r].front(), idle));
+  for (std::size_t r = 0; r < graph.compute_stream.size(); ++r) {
+    std::vector<RankBreakdown> replicas;
+    for (const StreamId compute : graph.compute_stream[r]) {
+      const auto replica = static_cast<int>(replicas.size());
+      replicas.push_back(attribution.rank(static_cast<int>(r), replica, compute, replica == 0 ? idle : nullptr));
+    }
+    out.push_back(mean_of(replicas));
+  }
   return out;
 }
 

@@ -27,7 +27,7 @@ struct RankBreakdown {
   Time bubble;                         // waiting for other pipeline ranks, warm-up and cool-down included
   BubbleCauses why;                    // parts of the bubble; waiting for a transfer is pp
   Time host;                           // launch-bound time
-  Time wait;                           // end-of-step synchronisation and framework
+  Time wait;                           // slower peers of the stage, end-of-step synchronisation, framework
   Time vision;                         // vision encoder: forward, rebuild and backward
   Time sum() const {
     return compute + recompute + vision + optimizer + tp + cp + ep + pp + dp + offload + bubble + host + wait;
@@ -45,8 +45,8 @@ struct IdlePiece {
 // How long one step lasts in a run of many: the makespan, or the longest span of a rank when steps are staggered.
 Time step_period(const StepGraph& graph, const TaskTimes& times);
 
-// `idle`, when given, receives every idle piece (for timelines). What is neither warm-up nor cool-down counts as
-// dependency.
+// One row per pipeline rank, the mean over its represented replicas. `idle`, when given, receives every idle piece of
+// the first replica (for timelines). What is neither warm-up nor cool-down counts as dependency.
 std::vector<RankBreakdown> break_down(const StepGraph& graph, const TaskTimes& times,
                                       std::vector<IdlePiece>* idle = nullptr);
 // Splits that rest with the schedule's own timer, in the proportion in which even stages would remove it.

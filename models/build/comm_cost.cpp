@@ -90,8 +90,11 @@ CommCost CommCoster::deduplicated_exchange(const CommOp& op, const CommGroup& g)
   const double ranks_hit = distinct_parts(op.experts, op.topk, g.ranks);
   const double nodes_hit = distinct_nodes(op, g.nodes);
   const double own_node = nodes_hit / g.nodes, own_rank = ranks_hit / g.ranks;
-  const double network = g.nodes > 1 ? rows * (nodes_hit - own_node) * row : 0.0;
-  const double nvlink = rows * std::max(0.0, ranks_hit - own_rank - (g.nodes > 1 ? nodes_hit - own_node : 0.0)) * row;
+  // Copy-free rows go straight to each rank, over the network to every one on another node.
+  const double far_ranks = ranks_hit * (g.nodes - 1) / g.nodes;
+  const double by_network = g.nodes == 1 ? 0.0 : dispatcher_ == "copy_free" ? far_ranks : nodes_hit - own_node;
+  const double network = rows * by_network * row;
+  const double nvlink = rows * std::max(0.0, ranks_hit - own_rank - by_network) * row;
   // Fixed part: DeepEP on H100, 26 us dispatch and 48 us combine (hardware notes 3.5).
   const Time fixed = Time::us(op.kind == CommKind::dispatch ? 26 : 48);
   const auto at_share = [&](double share) {
@@ -109,18 +112,40 @@ CommCost CommCoster::deduplicated_exchange(const CommOp& op, const CommGroup& g)
   return cost;
 }
 
-// Balanced exchange of the dispatcher, scaled by what routing does to the slowest rank; planning and the push of
-// replicated weights come before the rows move (k3-facts 3.6: the largest sender is on the critical path).
+// Balanced exchange of the dispatcher, scaled by what routing does to the slowest rank; planning (once, backward uses
+// the plan again) and the push of replicated weights (in both directions, one pool serves all layers) come before the
+// rows move (k3-facts 3.6: the largest sender is on the critical path). On links, bytes are those of the mean rank,
+// over the time that the slowest one takes.
 CommCost CommCoster::expert_exchange(const CommOp& op) const {
   CommCost cost = balanced_exchange(op);
   if (!moe_.present) return cost;
   const bool out = op.kind == CommKind::dispatch;
   const double ratio = out ? moe_.dispatch_ratio : moe_.combine_ratio;
-  const Time before = out ? moe_.plan + moe_.replicate : Time();
-  cost.time = scale(cost.time, ratio) + before;
-  cost.traffic.alone = scale(cost.traffic.alone, ratio) + before;
-  cost.traffic.latency += before;
+  const Time plan = out && !op.saved_plan ? moe_.plan : Time(), push = out ? moe_.replicate : Time();
+  cost.time = scale(cost.time, ratio) + plan + push;
+  const RoutedTraffic& t = moe_.traffic;
+  const double network = out ? t.dispatch_network : t.combine_network;
+  const double nvlink = out ? t.dispatch_nvlink : t.combine_nvlink;
+  cost.network = Bytes::ceil(cost.network.as_double() * network + (out ? t.replica_network : 0.0));
+  cost.nvlink = Bytes::ceil(cost.nvlink.as_double() * nvlink + (out ? t.replica_nvlink : 0.0));
+  const bool rows_in_pairs = cost.traffic.kind == TrafficKind::two_hop;
+  cost.traffic.bytes *= rows_in_pairs || group(GroupKind::ep).nodes > 1 ? network : nvlink;
+  cost.traffic.nvlink *= nvlink;
+  cost.traffic.alone = scale(cost.traffic.alone, ratio) + plan;
+  cost.traffic.latency += plan;
+  if (push > Time()) cost.push = weight_push(push);
   return cost;
+}
+
+// Its links are those of a two-hop exchange: owners and receivers are spread over the group.
+Traffic CommCoster::weight_push(Time alone) const {
+  Traffic t;
+  t.kind = TrafficKind::two_hop;
+  t.group = GroupKind::ep;
+  t.bytes = moe_.traffic.replica_network;
+  t.nvlink = moe_.traffic.replica_nvlink;
+  t.alone = alone;
+  return t;
 }
 
 CommCost CommCoster::balanced_exchange(const CommOp& op) const {

@@ -21,6 +21,7 @@ struct CommCost {
   Provenance provenance = Provenance::missing;
   Bytes network{0}, nvlink{0};  // payload leaving one rank
   Traffic traffic;              // the same for the flow engine; without the share that oversubscription leaves
+  Traffic push = {};            // replicated expert weights, before the rows
 };
 
 class CommCoster {
@@ -45,6 +46,7 @@ class CommCoster {
   CommCost over(Collective kind, Bytes buffer, const CommGroup& group) const;
   CommCost balanced_exchange(const CommOp& op) const;
   CommCost expert_exchange(const CommOp& op) const;
+  Traffic weight_push(Time alone) const;
   CommCost deduplicated_exchange(const CommOp& op, const CommGroup& g) const;
 
   const Machine& machine_;

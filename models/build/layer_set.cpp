@@ -7,6 +7,7 @@
 
 #include "models/build/activation_policy.h"
 #include "models/build/pair_actions.h"
+#include "models/build/routed_layer.h"
 #include "models/build/split_config.h"
 #include "sim/base/error.h"
 #include "sim/base/suggest.h"
@@ -72,6 +73,8 @@ const TimedLayer* LayerSet::time(const LayerProgram& program, bool recomputed, c
 void LayerSet::time_decoder(const ModelSpec& m, const Machine& machine, const CommCoster& comm) {
   using Key = std::tuple<int, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
   std::map<Key, std::array<const TimedLayer*, 2>> known;
+  CommCoster plain = comm;
+  plain.set_moe({});
   for (std::size_t i = 0; i < m.layers.size(); ++i) {
     const LayerSpec& l = m.layers[i];
     const auto index = static_cast<std::int64_t>(i);
@@ -86,6 +89,9 @@ void LayerSet::time_decoder(const ModelSpec& m, const Machine& machine, const Co
         if (recomputed && !policy_.any()) continue;
         it->second[recomputed ? 1 : 0] = time(program, recomputed, machine, comm);
         storage_.back().moe = l.ffn.is_moe();
+        if (l.ffn.is_moe() && moe_.draws)
+          storage_.back().least =
+              std::make_shared<const TimedPasses>(LayerRouter(moe_, options_, machine, plain).least(storage_.back()));
       }
     }
     decoder_.push_back(it->second);

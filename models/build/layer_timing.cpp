@@ -25,46 +25,23 @@ double software_efficiency(const Kernel& k, const SoftwareProfile& s) {
 
 namespace {
 
-class Timer {
- public:
-  Timer(const TimingOptions& options, const Machine& machine, const CommCoster& comm)
-      : options_(options), machine_(machine), comm_(comm) {}
+bool follows_routing(const Item& item) {
+  if (!item.is_comm) return item.kernel.routed;
+  return item.comm.kind == CommKind::dispatch || item.comm.kind == CommKind::combine;
+}
 
-  TimedItem time(const Item& item) const {
-    TimedItem out;
-    out.name = item.name;
-    out.lane = item.lane == Lane::side && !options_.side_stream ? Lane::compute : item.lane;
-    out.module = item.module;
-    out.pass = item.pass;
-    out.is_comm = item.is_comm;
-    out.after = item.after;
-    if (item.is_comm) {
-      const CommCost c = comm_.time(item.comm);
-      out.group = item.comm.group;
-      out.comm = item.comm.kind;
-      out.buffer = item.comm.bytes;
-      out.time = c.time;
-      out.provenance = c.provenance;
-      out.network = c.network;
-      out.nvlink = c.nvlink;
-      out.traffic = c.traffic;
-    } else {
-      const KernelTime t = machine_.cost->time(item.kernel);
-      out.family = item.kernel.family;
-      out.time = scale(t.time, options_.compute_scale / software_efficiency(item.kernel, machine_.software));
-      out.provenance = t.provenance;
-      out.p95_ratio = t.p95_ratio;
-      out.flops = item.kernel.flops;
-      out.launches = item.kernel.launches;
-    }
-    return out;
+// Times a list of items; those that follow the routing are kept in the layer as well.
+std::vector<TimedItem> time_items(const std::vector<Item>& items, const TimingOptions& options, const Machine& machine,
+                                  const CommCoster& comm, TimedLayer& layer) {
+  std::vector<TimedItem> out;
+  for (const Item& item : items) {
+    out.push_back(time_item(item, options, machine, comm));
+    if (!follows_routing(item)) continue;
+    out.back().routed = static_cast<std::int16_t>(layer.routed.size());
+    layer.routed.push_back(item);
   }
-
- private:
-  const TimingOptions& options_;
-  const Machine& machine_;
-  const CommCoster& comm_;
-};
+  return out;
+}
 
 // Hides tensor-parallel collectives behind the GEMM next to them (all-gather: the one after, else the one before).
 void overlap_tensor_parallel(std::vector<TimedItem>& items, int tp) {
@@ -232,17 +209,46 @@ PassSummary summarize(const std::vector<TimedItem>& items) {
   return s;
 }
 
+TimedItem time_item(const Item& item, const TimingOptions& options, const Machine& machine, const CommCoster& comm) {
+  TimedItem out;
+  out.name = item.name;
+  out.lane = item.lane == Lane::side && !options.side_stream ? Lane::compute : item.lane;
+  out.module = item.module;
+  out.pass = item.pass;
+  out.is_comm = item.is_comm;
+  out.after = item.after;
+  if (item.is_comm) {
+    const CommCost c = comm.time(item.comm);
+    out.group = item.comm.group;
+    out.comm = item.comm.kind;
+    out.buffer = item.comm.bytes;
+    out.time = c.time;
+    out.provenance = c.provenance;
+    out.network = c.network;
+    out.nvlink = c.nvlink;
+    out.traffic = c.traffic;
+    out.push = c.push;
+  } else {
+    const KernelTime t = machine.cost->time(item.kernel);
+    out.family = item.kernel.family;
+    out.time = scale(t.time, options.compute_scale / software_efficiency(item.kernel, machine.software));
+    out.provenance = t.provenance;
+    out.p95_ratio = t.p95_ratio;
+    out.flops = item.kernel.flops;
+    out.launches = item.kernel.launches;
+  }
+  return out;
+}
+
 TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy, const TimingOptions& options,
                       const Machine& machine, const CommCoster& comm) {
-  const Timer timer(options, machine, comm);
-  std::vector<TimedItem> forward, backward;
-  for (const Item& item : program.forward) forward.push_back(timer.time(item));
-  for (const Item& item : program.backward) backward.push_back(timer.time(item));
+  TimedLayer layer;
+  std::vector<TimedItem> forward = time_items(program.forward, options, machine, comm, layer);
+  std::vector<TimedItem> backward = time_items(program.backward, options, machine, comm, layer);
   if (options.tp_overlap && options.tp > 1) {
     overlap_tensor_parallel(forward, options.tp);
     overlap_tensor_parallel(backward, options.tp);
   }
-  TimedLayer layer;
   const std::vector<TensorTreatment> treated = treatments(program, policy, machine.software);
   const std::vector<TimedItem> replay = replay_items(program, forward, policy, treated);
   if (std::any_of(treated.begin(), treated.end(), [](const TensorTreatment& t) { return t.fp8; })) {

@@ -37,6 +37,8 @@ struct TimedItem {
   std::int32_t launches = 1;
   Bytes network{0}, nvlink{0};
   Traffic traffic;                   // of communication
+  Traffic push;                      // of expert weights, before `traffic`
+  std::int16_t routed = -1;          // index in TimedLayer::routed: its time follows the routing
   std::vector<std::uint16_t> after;  // indices in the same pass; empty: the item before
 };
 
@@ -53,8 +55,11 @@ struct TimedPass {
   PassSummary summary;
 };
 
-struct TimedLayer {
+struct TimedPasses {
   TimedPass forward, backward, input_grad, weight_grad;
+};
+
+struct TimedLayer : TimedPasses {
   Bytes saved{0};      // kept on the GPU from forward to backward, per micro-batch, after the policy
   Bytes offloaded{0};  // kept in host memory instead: leaves after forward, returns before backward
   Bytes remote{0};     // the same, kept by another pipeline rank
@@ -62,6 +67,8 @@ struct TimedLayer {
   Bytes workspace{0};
   Bytes boundary{0};
   bool moe = false;
+  std::vector<Item> routed;                   // expert kernels and exchanges, to be timed again for other loads
+  std::shared_ptr<const TimedPasses> least;   // with the least time that any draw of the routing gives each item
   std::shared_ptr<const LayerEvents> memory;  // allocations and frees after the policy
 };
 
@@ -89,6 +96,8 @@ struct TimingOptions {
   bool side_stream = false;    // shared experts on their own stream
   double compute_scale = 1.0;  // compute kernels share the SMs with communication all the time (overlapped pairs)
 };
+
+TimedItem time_item(const Item& item, const TimingOptions& options, const Machine& machine, const CommCoster& comm);
 
 TimedLayer time_layer(const LayerProgram& program, const RecomputePolicy& policy, const TimingOptions& options,
                       const Machine& machine, const CommCoster& comm);

@@ -4,19 +4,16 @@
 #include "models/build/attnres_flow.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "models/build/memory_log_states.h"
 #include "models/build/remote_pool.h"
-#include "sim/base/rng.h"
 
 namespace k3sim {
 
 namespace {
-
-constexpr std::uint64_t kRowDraws = 0x6d656d;  // purpose of the draws of received rows
 
 struct PartState {
   LayerSlot slot;
@@ -43,13 +40,8 @@ class Walk {
         torch_pipelining_(software.torch_pipelining && plan.schedule.ranks > 1) {
     for (const Action& a : plan.schedule.actions[static_cast<std::size_t>(rank)])
       per_layer_weights_ = per_layer_weights_ || (a.flags & kFlagRoutedWeights) != 0;
-    const RoutingConfig& r = plan.scenario.moe.routing;
     const MoeEffects& e = plan.layers->moe();
-    if (e.present && e.dynamic_shapes && r.skew_sigma > 0)
-      for (const LayerSpec& l : plan.scenario.model.layers)
-        if (l.ffn.is_moe())
-          row_spread_ = std::sqrt((std::exp(r.skew_sigma * r.skew_sigma) - 1) /
-                                  static_cast<double>(std::max<std::int64_t>(1, l.ffn.experts / plan.split.ep)));
+    if (e.draws && e.dynamic_shapes) fullest_ = e.draws->fullest_rank();
   }
 
   void run() {
@@ -102,11 +94,12 @@ class Walk {
     return {name, a.stage, static_cast<std::int16_t>(part), a.microbatch, a.kind};
   }
 
+  // Rows of the expert-parallel rank that holds most over the step, in this layer and micro-batch, over those that the
+  // layer's events were made for: what the allocator sees where shapes follow the routing.
   double row_factor(const Action& a, const ChunkPart& part) const {
-    if (row_spread_ == 0 || !part.timed->moe) return 1.0;
-    const RandomKey key{plan_.scenario.moe.routing.seed, kRowDraws, static_cast<std::uint64_t>(part.layer)};
-    const double draw = random_normal(key, static_cast<std::uint64_t>(a.microbatch));
-    return std::max(0.1, 1.0 + row_spread_ * std::min(3.0, std::max(-3.0, draw)));
+    if (!fullest_ || !part.timed->moe) return 1.0;
+    const MoeEffects& e = plan_.layers->moe();
+    return e.draws->at(part.layer, a.microbatch).ranks[*fullest_].row_ratio / e.row_ratio;
   }
 
   MemoryHandle run_part(const Action& a, std::size_t i, LayerPass pass, const MemoryHandle& incoming, Flight& f) {
@@ -267,7 +260,7 @@ class Walk {
   int rank_;
   bool torch_pipelining_;
   std::vector<MemoryHandle> held_outputs_;  // of this step, sent long ago
-  double row_spread_ = 0;
+  std::optional<std::size_t> fullest_;
   bool per_layer_weights_ =
       false;  // K3: a layer's weight gradients run right behind its input gradients (k3-facts 2.2)
   std::map<std::pair<int, int>, Flight> flights_;

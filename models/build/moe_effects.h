@@ -1,15 +1,17 @@
-// What routing and dispatcher do to a step: ratios over the balanced layer, extra times, memory. Every MoE layer ends
-// in a combine that waits for the slowest expert-parallel rank, so a layer's pace is the mean over (layer, micro-batch)
-// draws of the slowest rank; the step model uses that mean for every instance ("max rank" surrogate of an unfolded EP
-// dimension). Draws are keyed by the scenario's seed: the same for any number of threads.
-// Source: k3-facts 3.3, 3.7; engine-design section 7 (ep: sampled skew unfolds). Valid for ep dividing the experts.
+// What routing and dispatcher do to a step. Layers differ by their draws (moe_draws.h); `MoeEffects` itself is the mean
+// over all draws of the slowest rank, which serves where one number has to stand for all layers: cutting the model into
+// stages, sizing buffers, searching. A single balanced draw stands for balanced routing.
+// Source: k3-facts 3.3, 3.7; engine-design section 7 (ep). Valid for ep dividing the experts.
 #pragma once
 
 #include <list>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "models/build/machine.h"
+#include "models/build/moe_draws.h"
 #include "models/build/placement.h"
 #include "models/config/scenario.h"
 
@@ -19,15 +21,22 @@ struct MoeEffects {
   bool present = false;
   double dispatch_ratio = 1.0, combine_ratio = 1.0;  // slowest rank over balanced
   double row_ratio = 1.0;                            // rows in the busiest rank's grouped GEMM over balanced
-  Time plan;                                         // before every dispatch
+  Time plan;                                         // before a forward's dispatch
   Time replicate;                                    // weight push before the experts run, forward and backward
   Time gradient_return;                              // off the critical path
-  Bytes buffers, pool, memory_per_layer;             // one set of buffers and pool per rank
+  RoutedTraffic traffic;
+  Bytes buffers, pool, memory_per_layer;  // one set of buffers and pool per rank
   int host_syncs = 0;
   int sms = 0;
   bool dynamic_shapes = false;
   double replicas_mean = 0, replicas_max = 0, max_violation = 0;
   std::int64_t dropped_rows = 0;
+  std::shared_ptr<const MoeDraws> draws;  // null for balanced routing
+
+  // These effects with the times of one draw, of its slowest rank.
+  MoeEffects of(const MoeDraw& draw) const;
+  // The least that any draw takes: lower bounds of a search.
+  MoeEffects least() const;
 };
 
 MoeEffects moe_effects(const Scenario& scenario, const Machine& machine, const Placement& placement,
@@ -41,6 +50,7 @@ class MoeEffectsCache {
 
  private:
   struct Inputs {
+    std::vector<int> layers;  // with experts: every one has draws of its own
     FfnSpec ffn;
     std::int64_t hidden = 0;
     MoeConfig config;

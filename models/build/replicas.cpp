@@ -15,13 +15,15 @@ std::vector<int> represented_replicas(const StepPlan& plan, const std::vector<Gr
     const std::vector<int> members = p.members(k, replica);
     return static_cast<int>(std::find(members.begin(), members.end(), replica) - members.begin());
   };
+  const std::vector<int> peers = c.ep > 1 ? p.members(GroupKind::ep, 0) : std::vector<int>{0};
   std::vector<int> out;
   for (int r = 0; r < p.replicas(); ++r) {
     const bool tp_zero = c.tp == 1 || position(GroupKind::tp, r) == 0;
     const bool cp_zero = c.cp == 1 || position(GroupKind::cp, r) == 0;
     const bool dp_zero = c.dp == 1 || position(GroupKind::dp, r) / c.cp == 0;  // the dp group spans dp x cp
-    if ((!folded(GroupKind::tp) || tp_zero) && (!folded(GroupKind::cp) || cp_zero) &&
-        (!folded(GroupKind::dp) || dp_zero))
+    const bool expert_peer = !folded(GroupKind::ep) && std::find(peers.begin(), peers.end(), r) != peers.end();
+    if (expert_peer || ((!folded(GroupKind::tp) || tp_zero) && (!folded(GroupKind::cp) || cp_zero) &&
+                        (!folded(GroupKind::dp) || dp_zero)))
       out.push_back(r);
   }
   CS_CHECK(!out.empty(), "no representative rank of {}", p.replicas());

@@ -8,7 +8,8 @@
 
 namespace k3sim {
 
-// unfold: any of tp, cp, dp; expert groups lie inside tp x cp x dp. Ensures: at least one, ascending.
+// unfold: any of tp, cp, dp, and ep for the members of one expert-parallel group (expert groups lie inside
+// tp x cp x dp). Ensures: at least one, ascending.
 std::vector<int> represented_replicas(const StepPlan& plan, const std::vector<GroupKind>& unfold);
 
 }  // namespace k3sim

@@ -31,6 +31,7 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   c.sequence_parallel = s.parallel.sequence_parallel && s.parallel.tp > 1;
   c.linear_dtype = linear_dtype(s.precision);
   c.fusion = software.fusion;
+  c.choose_expert_tile = s.moe.grouped_gemm == "workload_aware";
   c.capacity_factor = s.moe.capacity_factor;
   c.flash_attention = software.flash_attention;
   c.dropout = software.dropout;

@@ -3,6 +3,7 @@
 #include "models/build/step.h"
 
 #include "models/build/pair_actions.h"
+#include "models/build/router_balancing.h"
 
 #include <algorithm>
 #include <cmath>
@@ -132,9 +133,32 @@ std::vector<std::string> folded_dimensions(const StepPlan& plan, const std::vect
   std::vector<std::string> out;
   if (p.tp > 1 && !unfolded(GroupKind::tp)) out.emplace_back("tp");
   if (p.cp > 1 && !unfolded(GroupKind::cp)) out.emplace_back("cp");
-  if (p.ep > 1 && !unfolded(GroupKind::dp)) out.emplace_back("ep");
+  if (p.ep > 1 && !unfolded(GroupKind::dp) && !unfolded(GroupKind::ep)) out.emplace_back("ep");
   if (p.dp > 1 && !unfolded(GroupKind::dp)) out.emplace_back("dp");
   return out;
+}
+
+// Tasks of the step at kernel detail with one rank per stage.
+std::int64_t folded_tasks(const StepPlan& plan) {
+  std::int64_t tasks = 0;
+  for (const Chunk& c : plan.chunks)
+    for (const ChunkPart& p : c.parts)
+      tasks += static_cast<std::int64_t>(p.timed->forward.items.size() + p.timed->backward.items.size());
+  return tasks * plan.microbatches;
+}
+
+// Ranks that routing makes different cannot be one: every member of an expert-parallel group gets its own rows.
+// Unfolded ranks meet at their exchanges, which only kernel detail shows.
+void unfold_stragglers(const StepPlan& plan, StepGraphOptions& options) {
+  const auto unfolded = [&](GroupKind k) {
+    return std::find(options.unfold.begin(), options.unfold.end(), k) != options.unfold.end();
+  };
+  const MoeEffects& moe = plan.layers->moe();
+  const bool small = folded_tasks(plan) * plan.scenario.parallel.ep <= options.straggler_tasks;
+  const bool kernels = options.detail == StepGraphOptions::Detail::kernel;
+  if (kernels && small && moe.draws && moe.draws->stragglers() && !unfolded(GroupKind::dp) && !unfolded(GroupKind::ep))
+    options.unfold.push_back(GroupKind::ep);
+  if (unfolded(GroupKind::ep)) options.detail = StepGraphOptions::Detail::kernel;
 }
 
 struct SteppedGraph {
@@ -152,6 +176,7 @@ bool wants_flows(const StepPlan& plan, const Machine& machine, const StepGraphOp
 SteppedGraph run_step(const StepPlan& plan, const Machine& machine, const StepOptions& step,
                       StepNetworkReport& network) {
   StepGraphOptions options = step.graph;
+  unfold_stragglers(plan, options);
   options.flows = wants_flows(plan, machine, options);
   // Overlapped pairs interleave kernels of two micro-batches: one task per pass cannot show that.
   if (has_pairs(plan.schedule)) options.detail = StepGraphOptions::Detail::kernel;
@@ -206,6 +231,9 @@ StepPrediction predict_step(const Scenario& scenario, const Machine& machine, co
   s.assumed_pct = audit.seconds > 0 ? 100.0 * audit.weak_seconds / audit.seconds : 0.0;
   s.fingerprint = fingerprint(graph, times);
   s.folded = folded_dimensions(plan, unfold);
+  out.moe = plan.layers->moe();
+  out.router_statistics = router_statistics_bytes(plan);
+  out.router_statistics_time = router_statistics_time(plan);
   out.ranks = break_down(graph, times);
   find_imbalance(plan, out.ranks);
   s.mean = mean_of(out.ranks);

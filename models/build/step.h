@@ -55,6 +55,9 @@ struct StepPrediction {
   std::vector<RankMemory> memory;
   std::vector<std::vector<MemoryStep>> memory_over_time;  // by rank and action of its schedule; with keep_graph
   std::vector<LayerOverlap> overlap;                      // whether offload hides, by layer kind
+  MoeEffects moe;                                         // draws included
+  Bytes router_statistics;                                // all-reduced per MoE layer and step
+  Time router_statistics_time;
   std::optional<StepPlan> plan;
   std::optional<StepGraph> graph;
   std::optional<TaskTimes> times;

@@ -26,7 +26,7 @@ void RankEmitter::open_rank(int rank, int replica) {
   rank_ = rank;
   replica_ = replica;
   together_count_ = 0;
-  const RankId id(rank * 1'000'000 + replica);
+  const RankId id = stream_rank(rank, replica);
   for (int role = 0; role < kRankStreams; ++role)
     streams_[static_cast<std::size_t>(role)] = builder_.add_stream({id, static_cast<std::uint8_t>(role)});
 }
@@ -90,7 +90,10 @@ TaskId RankEmitter::add_item(const TimedItem& item, std::uint32_t item_label) {
   const bool moves = flows() && item.traffic.kind != TrafficKind::none;
   const auto task_of = [&] {
     if (!moves) return add(role, task_kind(item), item.time, item_label);
-    return add_flow(role, task_kind(item), item.traffic.alone, item_label, {item.traffic});
+    if (item.push.kind == TrafficKind::none)
+      return add_flow(role, task_kind(item), item.traffic.alone, item_label, {item.traffic});
+    const Time alone = item.push.alone + item.traffic.alone;
+    return add_flow(role, task_kind(item), alone, item_label, {item.push, item.traffic});
   };
   if (!arrives(item)) return task_of();
   const TaskId arrive = add(role, StepTask::rendezvous, Time(), item_label);

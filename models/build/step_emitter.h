@@ -14,6 +14,15 @@ namespace k3sim {
 
 inline constexpr TaskId kNoTask{};
 
+// Streams carry (pipeline rank, represented replica) in one id.
+constexpr std::int32_t kReplicasPerStage = 1'000'000;
+inline RankId stream_rank(int rank, int replica) {
+  return RankId(rank * kReplicasPerStage + replica);
+}
+inline int stage_of(RankId id) {
+  return static_cast<int>(id.value) / kReplicasPerStage;
+}
+
 // Walks the items of a list of passes (the layers of one chunk in execution order) one by one, so that two walks can be
 // merged for overlapped pairs.
 struct PassStep {

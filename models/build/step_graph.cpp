@@ -11,6 +11,7 @@
 #include "models/build/host_copies.h"
 #include "models/build/parameter_traffic.h"
 #include "models/build/replicas.h"
+#include "models/build/router_balancing.h"
 #include "models/build/step_emitter.h"
 #include "models/build/vision_tasks.h"
 #include "sim/base/check.h"
@@ -51,6 +52,8 @@ class StepBuilder {
     graph_.flows = options.flows;
     CS_CHECK(!options.flows || options.detail == StepGraphOptions::Detail::kernel, "flows need one task per kernel");
     graph_.replicas = represented_replicas(plan, options.unfold);
+    graph_.routed = std::make_shared<RoutedPasses>(*plan.layers, machine, *plan.comm);
+    for (const int replica : graph_.replicas) expert_rank_.push_back(expert_rank(replica));
     const Schedule& s = plan_.schedule;
     ends_.stages = static_cast<std::size_t>(s.stages);
     ends_.microbatches = static_cast<std::size_t>(s.microbatches);
@@ -64,6 +67,7 @@ class StepBuilder {
     overhead_label_ = emitter_.label("framework");
     fetch_label_ = emitter_.label("matrix fetch");
     state_label_ = emitter_.label("optimizer states");
+    statistics_label_ = emitter_.label("router statistics");
   }
 
   StepGraph build() && {
@@ -85,7 +89,17 @@ class StepBuilder {
     return plan_.chunks[static_cast<std::size_t>(plan_.schedule.model_stage(stage))];
   }
 
-  PassWalk make_walk(const Action& a, std::size_t index) {
+  // Position in the expert-parallel group when all its members are simulated.
+  int expert_rank(int replica) const {
+    if (plan_.scenario.parallel.ep == 1) return kBusiestRank;
+    const std::vector<int> group = plan_.placement->members(GroupKind::ep, replica);
+    const bool all = std::all_of(group.begin(), group.end(), [&](int r) {
+      return std::find(graph_.replicas.begin(), graph_.replicas.end(), r) != graph_.replicas.end();
+    });
+    return all ? static_cast<int>(std::find(group.begin(), group.end(), replica) - group.begin()) : kBusiestRank;
+  }
+
+  PassWalk make_walk(const Action& a, std::size_t index, int q) {
     PassWalk walk;
     const Chunk& chunk = chunk_of(a.stage);
     const bool last_gradient = parameters_.is_last_gradient(a, index);
@@ -95,7 +109,8 @@ class StepBuilder {
     const int n = static_cast<int>(parts.size());
     for (int i = 0; i < n; ++i) {
       const int part = forward ? i : n - 1 - i;
-      const TimedLayer& t = *parts[static_cast<std::size_t>(part)].timed;
+      const TimedPasses& t = graph_.routed->of(parts[static_cast<std::size_t>(part)], a.microbatch,
+                                               expert_rank_[static_cast<std::size_t>(q)]);
       const TimedPass& pass = forward                            ? t.forward
                               : a.kind == ActionKind::kBackward  ? t.backward
                               : a.kind == ActionKind::kInputGrad ? t.input_grad
@@ -156,7 +171,7 @@ class StepBuilder {
     if (parts.empty()) return;
     emitter_.host_action = machine_.software.host_action;
     std::vector<PassWalk> walks;
-    for (const Action& part : parts) walks.push_back(make_walk(part, index));
+    for (const Action& part : parts) walks.push_back(make_walk(part, index, q));
     const auto on_end = [&](const PassStep& step, const PassWalk& walk) {
       copies_.pass_ended(step, walk);
       parameters_.pass_ended(step, walk);
@@ -181,8 +196,21 @@ class StepBuilder {
     const std::vector<Action>& actions = plan_.schedule.actions[static_cast<std::size_t>(rank)];
     for (std::size_t i = 0; i < actions.size(); ++i) emit_action(actions[i], i, rank, q);
     rank_done_.push_back(parameters_.close_rank(last_compute_));
+    emit_router_statistics(rank);
     vision_.close_rank(rank_done_.back());
     rank_streams_.push_back(emitter_.mark_rank());
+  }
+
+  // One all-reduce per MoE layer and step behind the gradients (k3-facts 2.9).
+  void emit_router_statistics(int rank) {
+    int layers = 0;
+    for (int stage : plan_.schedule.stages_of_rank(rank))
+      for (const ChunkPart& part : chunk_of(stage).parts) layers += part.timed->moe ? 1 : 0;
+    const Time each = router_statistics_time(plan_);
+    if (layers == 0 || each == Time()) return;
+    const TaskId t = emitter_.add(StreamRole::grad_reduce, StepTask::grad_reduce, layers * each, statistics_label_);
+    emitter_.depend(last_compute_, t);
+    rank_done_.back().push_back(t);
   }
 
   void connect_stages() {
@@ -199,7 +227,8 @@ class StepBuilder {
     emitter_.depend(ends_.out[ends_.at(direction, from, mb, q)], ends_.first[ends_.at(direction, to, mb, q)]);
   }
 
-  // Every member's collective starts when all members have arrived.
+  // Every member's collective starts when all members have arrived. Large groups meet in a task of their own: n + n
+  // edges instead of n squared.
   void connect_collectives() {
     std::map<std::tuple<GroupKind, int, int, std::uint32_t>, std::vector<const RankEmitter::Collective*>> groups;
     for (const RankEmitter::Collective& c : emitter_.collectives) {
@@ -207,13 +236,27 @@ class StepBuilder {
       const int leader = plan_.placement->members(c.group, replica).front();
       groups[{c.group, c.rank, leader, c.number}].push_back(&c);
     }
+    constexpr std::size_t kPairs = 4;
+    std::map<std::tuple<GroupKind, int, int>, StreamId> meeting_streams;
     for (const auto& [key, members] : groups) {
       for (const auto* a : members)
         if (a->flow != RankEmitter::kNoFlow)
           graph_.flow_tasks[a->flow].joint = graph_.flow_tasks[members.front()->flow].joint;
-      for (const auto* a : members)
-        for (const auto* b : members)
-          if (a != b) emitter_.depend(a->arrive, b->task);
+      if (members.size() <= kPairs) {
+        for (const auto* a : members)
+          for (const auto* b : members)
+            if (a != b) emitter_.depend(a->arrive, b->task);
+        continue;
+      }
+      const auto [kind, rank, leader, number] = key;
+      const auto [stream, fresh] = meeting_streams.try_emplace({kind, rank, leader});
+      if (fresh) stream->second = builder_.add_stream({RankId(), static_cast<std::uint8_t>(StreamRole::global)});
+      const TaskId met =
+          builder_.add(stream->second, static_cast<TaskKind>(StepTask::rendezvous), Time(), barrier_label_);
+      for (const auto* m : members) {
+        emitter_.depend(m->arrive, met);
+        emitter_.depend(met, m->task);
+      }
     }
   }
 
@@ -299,9 +342,11 @@ class StepBuilder {
   VisionTasks vision_;
   TaskId last_compute_ = kNoTask;
   Endpoints ends_;
+  std::vector<int> expert_rank_;  // by represented replica
   std::vector<std::vector<TaskId>> rank_done_;
   std::vector<RankEmitter::RankMark> rank_streams_;
-  std::uint32_t optimizer_label_ = 0, barrier_label_ = 0, overhead_label_ = 0, fetch_label_ = 0, state_label_ = 0;
+  std::uint32_t optimizer_label_ = 0, barrier_label_ = 0, overhead_label_ = 0, fetch_label_ = 0, state_label_ = 0,
+                statistics_label_ = 0;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/build/routed_layer.h"
 #include "models/build/step_plan.h"
 #include "sim/graph/graph_builder.h"
 
@@ -57,8 +58,10 @@ constexpr int kRankStreams = 12;  // all but global
 
 struct StepGraphOptions {
   enum class Detail : std::uint8_t { step, kernel } detail = Detail::step;
-  std::vector<GroupKind> unfold;  // dims of tp, cp, dp (expert groups follow) that get their own ranks
+  std::vector<GroupKind> unfold;  // dims of tp, cp, dp (expert groups follow) or ep that get their own ranks
   bool flows = false;             // communication and copies are flows (needs kernel detail), not fixed durations
+  // Unfolds ep by itself when routing makes its ranks differ and the graph stays below this many tasks; 0: never.
+  std::int64_t straggler_tasks = 0;
 };
 
 struct ActionSpan {
@@ -103,6 +106,7 @@ struct StepGraph {
   std::vector<StageTraffic> traffics;                 // distinct; empty without flows
   std::vector<FlowTask> flow_tasks;
   std::uint32_t joints = 0;
+  std::shared_ptr<RoutedPasses> routed;  // passes that labels point to
 };
 
 StepGraph build_step_graph(const StepPlan& plan, const Machine& machine, const StepGraphOptions& options);

@@ -50,7 +50,14 @@ TrafficPatterns::TrafficPatterns(const StepPlan& plan, const Topology& topology,
   const Placement& p = *plan.placement;
   const int cp = plan.scenario.parallel.cp;
   const auto folded = [&](GroupKind k) { return std::find(unfold.begin(), unfold.end(), k) == unfold.end(); };
+  const std::vector<int> peers = folded(GroupKind::ep) ? std::vector<int>() : p.members(GroupKind::ep, 0);
   for (int r = 0; r < replicas_; ++r) {
+    if (!peers.empty() && folded(GroupKind::dp)) {  // expert-parallel peers stand for the same position of other groups
+      const std::vector<int> group = p.members(GroupKind::ep, r);
+      representative_.push_back(
+          peers[static_cast<std::size_t>(std::find(group.begin(), group.end(), r) - group.begin())]);
+      continue;
+    }
     int like = r;
     if (folded(GroupKind::tp)) like = p.members(GroupKind::tp, like).front();
     if (folded(GroupKind::cp) && cp > 1) like = p.members(GroupKind::cp, like).front();

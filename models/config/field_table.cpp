@@ -138,6 +138,19 @@ Fields moe_fields() {
              "moonep_hierarchical", "eplb"}),
       {"moe.capacity_factor", K3SIM_AT(moe.capacity_factor),
        "drop tokens above this multiple of the balanced load; 0: drop none", 0, 1e3},
+      {"moe.tolerance", K3SIM_AT(moe.tolerance),
+       "moonep_tolerance: no rows move while the hottest rank is within this share of its cap", 0, 10},
+      {"moe.redundant_experts", K3SIM_AT(moe.redundant_experts), "eplb: extra expert slots of every rank", 1, 64},
+      words("moe.expert_width", K3SIM_AT(moe.expert_width),
+            "LatentMoE as the model has it, or experts of the model's full width: hidden / latent times fewer experts "
+            "and choices, so that parameters, FLOPs and values sent per token stay",
+            {"latent", "full"}),
+      words("moe.grouped_gemm", K3SIM_AT(moe.grouped_gemm),
+            "launch parameters of the expert products: by a fixed rule, or chosen from the counts by the cost model",
+            {"fixed", "workload_aware"}),
+      words("moe.balancing", K3SIM_AT(moe.balancing),
+            "how the router is balanced: what its statistics cost per step (`k3sim balancing` compares the loads)",
+            {"none", "quantile", "fixed_step", "auxiliary_loss"}),
       {"moe.overlap_shared", K3SIM_AT(moe.overlap_shared), "shared experts run beside dispatch and combine"},
       {"moe.overlap_ep", K3SIM_AT(moe.overlap_ep), "expert communication hidden behind another micro-batch"},
       words("moe.dispatch_precision", K3SIM_AT(moe.dispatch_precision),
@@ -147,12 +160,15 @@ Fields moe_fields() {
             "where tokens go; default: lognormal when skew_sigma is above 0, else balanced",
             {"balanced", "lognormal", "dirichlet", "file"}),
       {"moe.routing.skew_sigma", K3SIM_AT(moe.routing.skew_sigma),
-       "spread of the experts' popularity (sigma of its logarithm)", 0, 10},
+       "spread of the experts' popularity, fresh in every micro-batch and layer (sigma of its logarithm)", 0, 10},
+      {"moe.routing.layer_sigma", K3SIM_AT(moe.routing.layer_sigma),
+       "lasting spread of a layer's experts, the same in every micro-batch: what balancing leaves", 0, 10},
       words("moe.routing.correlation", K3SIM_AT(moe.routing.correlation), "whether ranks draw their popularity apart",
             {"independent", "rank"}),
       {"moe.routing.seed", K3SIM_AT(moe.routing.seed), "random seed"},
       {"moe.routing.file", K3SIM_AT(moe.routing.file),
-       "CSV rank,expert,tokens; needs source: file; relative to the scenario"},
+       "CSV layer,micro_batch,rank,expert,tokens (the first two may be absent); needs source: file; relative to the "
+       "scenario"},
   };
 }
 

@@ -48,6 +48,7 @@ struct FfnSpec {
   std::int64_t expert_intermediate = 0;
   std::int64_t latent = 0;               // LatentMoE expert input and output width; 0: hidden
   bool latent_norm = false;              // RMSNorm(latent) after combine
+  std::int64_t widened_by = 1;           // full width instead of latent: experts and topk were divided by this
   std::int64_t shared_intermediate = 0;  // all shared experts fused into one full-width FFN
   bool shared_gate = false;              // sigmoid gate on the shared expert (Qwen2-MoE)
   bool selection_bias = false;           // one bias per expert, used for selection only

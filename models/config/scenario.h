@@ -62,7 +62,8 @@ struct ScheduleConfig {
 
 struct RoutingConfig {
   std::string source = "balanced";  // balanced | lognormal | dirichlet | file
-  double skew_sigma = 0;
+  double skew_sigma = 0;            // fresh in every micro-batch of every layer
+  double layer_sigma = 0;           // lasting popularity of a layer's experts: what router balancing leaves of it
   std::string correlation = "independent";  // independent | rank
   std::uint64_t seed = 1;
   std::string file;
@@ -70,10 +71,16 @@ struct RoutingConfig {
 };
 
 struct MoeConfig {
-  std::string dispatcher = "alltoall";      // names of models/moe/dispatcher.h; capacity_factor drops
-  double capacity_factor = 0;               // > 0: drop tokens above the capacity
-  bool overlap_shared = false;              // shared experts on a side stream beside dispatch and combine
-  bool overlap_ep = false;                  // EP communication hidden behind another micro-batch (1F1B pairing)
+  std::string dispatcher = "alltoall";  // names of models/moe/dispatcher.h; capacity_factor drops
+  double capacity_factor = 0;           // > 0: drop tokens above the capacity
+  double tolerance = 0.05;              // moonep_tolerance: no rows move while the hottest rank is within this
+  int redundant_experts = 1;            // eplb: extra expert slots of every rank
+  std::string expert_width =
+      "latent";                        // latent | full: LatentMoE, or as many parameters and FLOPs at the model's width
+  std::string grouped_gemm = "fixed";  // fixed | workload_aware: launch parameters of the expert products
+  std::string balancing = "none";      // none | quantile | fixed_step | auxiliary_loss: what the router exchanges
+  bool overlap_shared = false;         // shared experts on a side stream beside dispatch and combine
+  bool overlap_ep = false;             // EP communication hidden behind another micro-batch (1F1B pairing)
   std::string dispatch_precision = "bf16";  // bf16 | fp8: rows to the experts, gradients of the combined rows
   std::string router_precision = "fp32";    // fp32 | bf16: the router's products
   RoutingConfig routing;

@@ -180,6 +180,12 @@ class Checker {
       unused("moe.routing.file", fmt::format("routing.source is {}", r.source));
     if (r.skew_sigma > 0 && (r.source == "balanced" || r.source == "file"))
       unused("moe.routing.skew_sigma", fmt::format("routing.source is {}", r.source));
+    if (r.layer_sigma > 0 && r.source != "lognormal")
+      unused("moe.routing.layer_sigma", fmt::format("routing.source is {}", r.source));
+    if (given("moe.tolerance") && s_.moe.dispatcher != "moonep_tolerance")
+      unused("moe.tolerance", fmt::format("dispatcher is {}", s_.moe.dispatcher));
+    if (given("moe.redundant_experts") && s_.moe.dispatcher != "eplb")
+      unused("moe.redundant_experts", fmt::format("dispatcher is {}", s_.moe.dispatcher));
     if (s_.moe.overlap_ep && p_.ep == 1) unused("moe.overlap_ep", "ep is 1");
   }
 

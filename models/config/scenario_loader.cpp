@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "models/config/data_files.h"
+#include "models/config/expert_width.h"
 #include "models/config/field_reader.h"
 #include "models/config/field_table.h"
 #include "models/config/model_loader.h"
@@ -69,11 +70,13 @@ void check_file(const YamlNode& node, const std::string& path) {
 
 void settle(const YamlDocument& document, Scenario& scenario) {
   const YamlNode routing = node_at(document.root(), "moe.routing");
-  if (scenario.moe.routing.skew_sigma > 0 && !routing.child("source").present())
+  if (scenario.moe.routing.skew_sigma + scenario.moe.routing.layer_sigma > 0 && !routing.child("source").present())
     scenario.moe.routing.source = "lognormal";
   scenario.schedule.file = beside(document.file(), scenario.schedule.file);
   scenario.moe.routing.file = beside(document.file(), scenario.moe.routing.file);
   check_file(node_at(document.root(), "schedule.file"), scenario.schedule.file);
+  if (const auto wrong = set_expert_width(scenario.model, scenario.moe.expert_width == "full"))
+    node_at(document.root(), "moe.expert_width").problem(*wrong);
   check_file(routing.child("file"), scenario.moe.routing.file);
   if (!scenario.name.empty() || scenario.file.empty()) return;
   const fs::path file = fs::absolute(scenario.file);

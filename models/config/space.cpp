@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "models/config/data_files.h"
+#include "models/config/expert_width.h"
 #include "models/config/field_reader.h"
 #include "models/config/scenario_loader.h"
 #include "models/config/space_values.h"
@@ -316,9 +317,11 @@ void SearchSpace::apply(std::size_t axis, int value, Scenario& scenario) const {
   if (setter.model) scenario.model = setter.holder.model;
   for (const Field* field : setter.fields) {
     std::visit([&](auto member) { member(scenario) = member(const_cast<Scenario&>(setter.holder)); }, field->ref);
-    if (field->path == "moe.routing.skew_sigma" && !source_given_)
-      scenario.moe.routing.source = scenario.moe.routing.skew_sigma > 0 ? "lognormal" : "balanced";
+    const RoutingConfig& r = scenario.moe.routing;
+    if ((field->path == "moe.routing.skew_sigma" || field->path == "moe.routing.layer_sigma") && !source_given_)
+      scenario.moe.routing.source = r.skew_sigma + r.layer_sigma > 0 ? "lognormal" : "balanced";
   }
+  set_expert_width(scenario.model, scenario.moe.expert_width == "full");
 }
 
 }  // namespace k3sim

@@ -4,10 +4,13 @@
 //   wgrad: 128 x 256 tiles of every [n, k] result, reduction over the c_g rows of the group, work spread evenly
 //   t = fixed + group_us G + throttle((compute^q + memory^q)^(1/q)), memory = bytes / bw (own rate when most groups
 //     fill only half a cluster, and for weight gradients)
+//   choose_tile (K3's workload-aware scheduler, k3-facts 3.10): the cheaper of both tiles by this model and the actual
+//     group sizes, instead of by their mean
 // Source: PyTorch aten/src/ATen/native/cuda/GroupMM.cu (tile choice, cluster shape); hardware notes 5.2; own fit to
 // 112 H200 rows with 4 to 56 groups of 32 to 4096 rows.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "models/cost/curve.h"
 #include "models/cost/group_sizes.h"
@@ -35,7 +38,7 @@ class GroupedTilesCurve final : public Curve {
         throttle_(c) {}
 
   double microseconds(const Kernel& k) const override {
-    const std::vector<double> sizes = group_sizes(k.groups, k.m, k.largest_group);
+    const std::vector<double> sizes = sizes_of(k);
     double compute = 0, bandwidth = hbm_wgrad_;
     if (k.pass == Pass::weight_grad) {
       compute = weight_gradient(sizes, k);
@@ -45,8 +48,9 @@ class GroupedTilesCurve final : public Curve {
       const auto sparse = std::count_if(sizes.begin(), sizes.end(), [](double c) { return c <= 64.0; });
       const bool small = mean <= kSmallGroup;
       bandwidth = small && 2 * sparse > k.groups ? hbm_sparse_ : hbm_;
-      compute = rows_times_weights(sizes, static_cast<double>(forward ? k.n : k.k),
-                                   static_cast<double>(forward ? k.k : k.n), small);
+      const double n = static_cast<double>(forward ? k.n : k.k), depth = static_cast<double>(forward ? k.k : k.n);
+      compute = rows_times_weights(sizes, n, depth, small);
+      if (k.choose_tile) compute = std::min(compute, rows_times_weights(sizes, n, depth, !small));
     }
     const double memory = k.bytes.as_double() / bandwidth;
     const double high = std::max(compute, memory), low = std::min(compute, memory);
@@ -55,6 +59,14 @@ class GroupedTilesCurve final : public Curve {
   }
 
  private:
+  static std::vector<double> sizes_of(const Kernel& k) {
+    if (k.group_rows == nullptr) return group_sizes(k.groups, k.m, k.largest_group);
+    std::vector<double> sizes = *k.group_rows;
+    const double scale = static_cast<double>(k.m) / std::accumulate(sizes.begin(), sizes.end(), 0.0);
+    for (double& c : sizes) c *= scale;
+    return sizes;
+  }
+
   double rows_times_weights(const std::vector<double>& sizes, double n, double k, bool small) const {
     const double a = small ? 64 : 128, b = small ? 128 : 256, clusters = sms_ / 2;
     double pairs = 0;

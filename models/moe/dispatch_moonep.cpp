@@ -74,22 +74,6 @@ void fill_groups(const MoonepPlan& plan, const DispatchWorkload& w, DispatchResu
   count_rows(out, w.pad_rows);
 }
 
-void fill_exchange(const DispatchWorkload& w, const Traffic& traffic, const DispatchRates& rates, DispatchResult& out) {
-  const double dispatch_row = static_cast<double>(w.width) * w.dispatch_bytes_per_value;
-  const double combine_row = static_cast<double>(w.width) * w.combine_bytes_per_value;
-  double copied = 0.0, pre_reduced = 0.0;
-  for (std::size_t r = 0; r < traffic.size(); ++r) {
-    out.ranks[r].dispatch = dispatch_link_bytes(traffic[r], dispatch_row);
-    out.ranks[r].combine = combine_link_bytes(traffic[r], combine_row);
-    copied = std::max(copied, traffic[r].copied);
-    pre_reduced = std::max(pre_reduced, traffic[r].pre_reduced);
-  }
-  out.time.dispatch = rates.moonep_dispatch_fixed + slowest_link(traffic, dispatch_row, rates.nvlink, rates.rdma);
-  out.time.combine = rates.moonep_combine_fixed + slowest_link(traffic, combine_row, rates.nvlink, rates.rdma);
-  out.time.dispatch_local = rates.local_fixed + Bytes::ceil(copied * w.row_bytes().as_double()) / rates.hbm;
-  out.time.combine_local = rates.local_fixed + Bytes::ceil(pre_reduced * w.row_bytes().as_double()) / rates.hbm;
-}
-
 DispatchResult run(const DispatchWorkload& w, const DispatchPolicy& policy, const DispatchRates& rates,
                    double tolerance, bool prefer_own_domain) {
   const Hops hops = w.counts.ranks > w.domain_ranks ? Hops::kTwo : Hops::kSingle;
@@ -102,7 +86,7 @@ DispatchResult run(const DispatchWorkload& w, const DispatchPolicy& policy, cons
   DispatchResult out;
   out.ranks.resize(sz(w.counts.ranks));
   fill_groups(plan, w, out);
-  fill_exchange(w, deduplicated_traffic(w, entries_of_plan(w.counts, plan), hops), rates, out);
+  copy_rows(w, deduplicated_traffic(w, entries_of_plan(w.counts, plan), hops), rates, out);
   push_replicas(w, plan, hops, out);
   const std::vector<std::int64_t> entries = w.counts.per_source_rank();
   out.time.plan = rates.planner_fixed + rates.planner_per_entry * *std::max_element(entries.begin(), entries.end());

@@ -159,6 +159,22 @@ Time slowest_link(const Traffic& traffic, double row_bytes, Bandwidth nvlink, Ba
   return slowest;
 }
 
+void copy_rows(const DispatchWorkload& w, const Traffic& traffic, const DispatchRates& rates, DispatchResult& out) {
+  const double dispatch_row = static_cast<double>(w.width) * w.dispatch_bytes_per_value;
+  const double combine_row = static_cast<double>(w.width) * w.combine_bytes_per_value;
+  double copied = 0.0, pre_reduced = 0.0;
+  for (std::size_t r = 0; r < traffic.size(); ++r) {
+    out.ranks[r].dispatch = dispatch_link_bytes(traffic[r], dispatch_row);
+    out.ranks[r].combine = combine_link_bytes(traffic[r], combine_row);
+    copied = std::max(copied, traffic[r].copied);
+    pre_reduced = std::max(pre_reduced, traffic[r].pre_reduced);
+  }
+  out.time.dispatch = rates.moonep_dispatch_fixed + slowest_link(traffic, dispatch_row, rates.nvlink, rates.rdma);
+  out.time.combine = rates.moonep_combine_fixed + slowest_link(traffic, combine_row, rates.nvlink, rates.rdma);
+  out.time.dispatch_local = rates.local_fixed + Bytes::ceil(copied * w.row_bytes().as_double()) / rates.hbm;
+  out.time.combine_local = rates.local_fixed + Bytes::ceil(pre_reduced * w.row_bytes().as_double()) / rates.hbm;
+}
+
 void count_rows(DispatchResult& result, int pad_rows) {
   for (RankDispatch& r : result.ranks) {
     r.rows = r.padded_rows = 0;

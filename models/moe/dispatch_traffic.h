@@ -46,6 +46,10 @@ LinkBytes combine_link_bytes(const RankTraffic& t, double row_bytes);
 // max over ranks of the slower of NVLink and RDMA, each the larger of its two directions.
 Time slowest_link(const Traffic& traffic, double row_bytes, Bandwidth nvlink, Bandwidth rdma);
 
+// Bytes and times of rows copied straight to their final place (MoonEP, copy-free): fixed cost, slowest link, then the
+// expansion of duplicates behind the dispatch and their pre-reduction before the combine.
+void copy_rows(const DispatchWorkload& w, const Traffic& traffic, const DispatchRates& rates, DispatchResult& out);
+
 // Rows and padded rows of every rank from group_rows.
 void count_rows(DispatchResult& result, int pad_rows);
 std::vector<std::int64_t> tokens_per_source(const DispatchWorkload& w);

@@ -61,7 +61,8 @@ RoutingSpec routing_spec(const RoutingConfig& config, const FfnSpec& ffn) {
   spec.topk_groups = static_cast<int>(ffn.groups_chosen);
   spec.correlated_with_rank = config.correlation == "rank";
   spec.micro_batch_sigma = config.skew_sigma;
-  if (config.source == "lognormal" && config.skew_sigma > 0) spec.kind = RoutingKind::kLogNormal;
+  spec.layer_sigma = config.layer_sigma;
+  if (config.source == "lognormal" && config.skew_sigma + config.layer_sigma > 0) spec.kind = RoutingKind::kLogNormal;
   if (config.source == "dirichlet" && config.skew_sigma > 0) {
     spec.kind = RoutingKind::kDirichlet;
     spec.dirichlet_alpha = 1.0 / std::expm1(config.skew_sigma * config.skew_sigma);
@@ -98,7 +99,7 @@ MoeLayerModel::MoeLayerModel(MoeLayerSetup setup)
   if (setup_.config.routing.source == "file") {
     file_counts_ = read_counts_csv(setup_.config.routing.file, shape_.experts, shape_.ranks);
   }
-  balanced_ = run(balanced_counts(shape_));
+  balanced_ = run(balanced_counts(shape_), nullptr);
 }
 
 ExpertCounts MoeLayerModel::counts(MicroBatchId id) const {
@@ -106,7 +107,30 @@ ExpertCounts MoeLayerModel::counts(MicroBatchId id) const {
   return routing_.kind == RoutingKind::kUniform ? balanced_counts(shape_) : draw_counts(routing_, shape_, id);
 }
 
-DispatchResult MoeLayerModel::run(ExpertCounts counts) const {
+ExpertCounts MoeLayerModel::history(int layer) const {
+  ExpertCounts sum(shape_.ranks, shape_.experts);
+  if (file_counts_.empty()) {
+    RoutingSpec lasting = routing_;
+    lasting.micro_batch_sigma = 0;
+    if (lasting.kind != RoutingKind::kLogNormal) return balanced_counts(shape_);
+    const std::vector<double> pi =
+        inclusion_probability(expert_popularity(lasting, shape_, {.layer = layer}), shape_.topk);
+    for (int r = 0; r < shape_.ranks; ++r)
+      for (int e = 0; e < shape_.experts; ++e)
+        sum.at(r, e) = static_cast<std::int32_t>(std::lround(pi[static_cast<std::size_t>(e)] * shape_.tokens_per_rank));
+    return sum;
+  }
+  const int tables = std::max(1, file_micro_batches());
+  std::vector<std::int64_t> total(sum.tokens.size(), 0);
+  for (int m = 0; m < tables; ++m) {
+    const ExpertCounts& one = pick(file_counts_, {.layer = layer, .micro_batch = m});
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += one.tokens[i];
+  }
+  for (std::size_t i = 0; i < total.size(); ++i) sum.tokens[i] = static_cast<std::int32_t>(total[i] / tables);
+  return sum;
+}
+
+DispatchResult MoeLayerModel::run(ExpertCounts counts, const ExpertCounts* history) const {
   DispatchWorkload w;
   w.counts = std::move(counts);
   w.topk = shape_.topk;
@@ -122,11 +146,27 @@ DispatchResult MoeLayerModel::run(ExpertCounts counts) const {
   }
   DispatchPolicy policy;
   if (setup_.config.capacity_factor > 0) policy.capacity_factor = setup_.config.capacity_factor;
+  policy.tolerance = setup_.config.tolerance;
+  policy.redundant_per_rank = setup_.config.redundant_experts;
+  policy.history = history;
   return dispatch_(w, policy, setup_.rates);
 }
 
 MoeLayerPlan MoeLayerModel::plan(MicroBatchId id) const {
-  return {run(counts(id)), run(balanced_counts(shape_))};
+  ExpertCounts drawn = counts(id);
+  std::vector<std::int64_t> per_expert = drawn.per_expert();
+  if (setup_.config.dispatcher != "eplb") return {run(std::move(drawn), nullptr), balanced_, std::move(per_expert)};
+  const ExpertCounts past = history(id.layer);
+  return {run(std::move(drawn), &past), balanced_, std::move(per_expert)};
+}
+
+int MoeLayerModel::file_micro_batches() const {
+  int longest = 0;
+  for (std::size_t i = 0, first = 0; i < file_counts_.size(); ++i) {
+    if (file_counts_[i].id.layer != file_counts_[first].id.layer) first = i;
+    longest = std::max(longest, static_cast<int>(i - first) + 1);
+  }
+  return longest;
 }
 
 }  // namespace k3sim

@@ -31,6 +31,7 @@ struct MoeLayerSetup {
 struct MoeLayerPlan {
   DispatchResult routed;
   DispatchResult balanced;
+  std::vector<std::int64_t> expert_rows;  // tokens per expert, over all source ranks
 
   double dispatch_ratio() const;  // time of the routed dispatch over the balanced one, at least 1 for skewed routing
   double combine_ratio() const;
@@ -43,11 +44,16 @@ class MoeLayerModel {
   // divide over the ranks and for an unknown dispatcher.
   explicit MoeLayerModel(MoeLayerSetup setup);
 
+  // What EPLB's placement is made from: a layer's lasting popularity, or the mean of its tables in a counts file.
+  ExpertCounts history(int layer) const;
+
   MoeLayerPlan plan(MicroBatchId id) const;
   ExpertCounts counts(MicroBatchId id) const;
+  // Micro-batches of the counts file's longest layer; 0 without a file.
+  int file_micro_batches() const;
 
  private:
-  DispatchResult run(ExpertCounts counts) const;
+  DispatchResult run(ExpertCounts counts, const ExpertCounts* history) const;
 
   MoeLayerSetup setup_;
   RoutingSpec routing_;

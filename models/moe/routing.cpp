@@ -14,6 +14,10 @@
 namespace k3sim {
 namespace {
 
+// Group-limited routing has no closed law: its counts are exact up to so many tokens, and take their probabilities from
+// that many beyond (standard error 3 % for an expert that one token in 32 takes).
+constexpr std::int64_t kSampledTokens = 32'768;
+
 enum Purpose : std::uint64_t { kLayer = 0x6d6f6501, kMicroBatch, kExpertNoise, kGamma, kToken, kCount };
 
 std::size_t sz(int v) {
@@ -84,6 +88,27 @@ class TokenStream {
 
  private:
   std::uint64_t base_;
+};
+
+// Two independent standard normals from two hashed words (both halves of Box and Muller).
+class NormalStream {
+ public:
+  explicit NormalStream(const RandomKey& key) : words_(key, 0) {}
+  double next() {
+    if (spare_ready_) {
+      spare_ready_ = false;
+      return spare_;
+    }
+    const double radius = std::sqrt(-2.0 * std::log(words_.next())), angle = 6.283185307179586 * words_.next();
+    spare_ = radius * std::sin(angle);
+    spare_ready_ = true;
+    return radius * std::cos(angle);
+  }
+
+ private:
+  TokenStream words_;
+  double spare_ = 0;
+  bool spare_ready_ = false;
 };
 
 // Remaining draws of a token whose popularity mass is nearly used up: scan the experts that are left.
@@ -254,19 +279,36 @@ std::vector<double> inclusion_probability(const std::vector<double>& popularity,
   return pi;
 }
 
+// Share of tokens that take each expert, from the tokens of one source rank's stream.
+static std::vector<double> sampled_inclusion(const RoutingSpec& spec, const RoutingShape& shape, MicroBatchId id) {
+  RoutingShape sample = shape;
+  sample.tokens_per_rank = static_cast<int>(kSampledTokens);
+  std::vector<double> pi(sz(shape.experts), 0.0);
+  for (const std::int32_t e : draw_from(expert_popularity(spec, shape, id), spec, sample, id, 0))
+    pi[static_cast<std::size_t>(e)] += 1.0 / static_cast<double>(kSampledTokens);
+  return pi;
+}
+
 ExpertCounts draw_counts(const RoutingSpec& spec, const RoutingShape& shape, MicroBatchId id) {
-  if (group_limited(spec)) return draw_counts_exact(spec, shape, id);
   CS_CHECK(shape.topk >= 1 && shape.topk <= shape.experts, "top-{} of {} experts", shape.topk, shape.experts);
-  const std::vector<double> pi = inclusion_probability(expert_popularity(spec, shape, id), shape.topk);
+  std::vector<double> pi;
+  if (group_limited(spec)) {
+    if (std::int64_t{shape.ranks} * shape.tokens_per_rank <= kSampledTokens) return draw_counts_exact(spec, shape, id);
+    pi = sampled_inclusion(spec, shape, id);
+  } else {
+    pi = inclusion_probability(expert_popularity(spec, shape, id), shape.topk);
+  }
   const double tokens = shape.tokens_per_rank;
+  std::vector<double> deviation(pi.size());
+  for (std::size_t e = 0; e < pi.size(); ++e) deviation[e] = std::sqrt(tokens * pi[e] * (1.0 - pi[e]));
   ExpertCounts counts(shape.ranks, shape.experts);
   for (int r = 0; r < shape.ranks; ++r) {
     const RandomKey key{spec.seed, kCount, entity(id, r)};
+    NormalStream noise(key);  // one stream per source rank, experts in order
     std::int32_t* row = counts.tokens.data() + counts.index(r, 0);
     for (int e = 0; e < shape.experts; ++e) {
       const double q = pi[sz(e)];
-      const double x =
-          tokens * q + std::sqrt(tokens * q * (1.0 - q)) * random_normal(key, static_cast<std::uint64_t>(e));
+      const double x = tokens * q + deviation[sz(e)] * noise.next();
       row[e] = static_cast<std::int32_t>(std::lround(std::clamp(x, 0.0, tokens)));
     }
     repair_sum(

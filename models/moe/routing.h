@@ -55,7 +55,8 @@ ExpertCounts draw_counts_exact(const RoutingSpec& spec, const RoutingShape& shap
 
 // Counts only, O(R E) independent of the number of tokens: per rank and expert a normal around s * pi_e with variance
 // s * pi_e (1 - pi_e), clipped to [0, s] and corrected to sum to s * K; pi_e = 1 - exp(-p_e T) with T such that
-// sum pi_e = K (the large-E limit of successive sampling). Falls back to exact draws for group-limited routing.
+// sum pi_e = K (the large-E limit of successive sampling). Group-limited routing: exact for few tokens, else pi_e from
+// 32,768 sampled tokens.
 ExpertCounts draw_counts(const RoutingSpec& spec, const RoutingShape& shape, MicroBatchId id);
 
 // pi_e: probability that a token takes expert e, in the limit above. Requires: topk < experts or all equal 1.

@@ -73,8 +73,10 @@ Node quantize_rows(LayerContext& ctx, Module module, Node x, const MoeShape& m, 
                          .backward = forward ? 0 : kQuantizeRows});
 }
 
-CommOp token_exchange(const LayerContext& ctx, const FfnSpec& f, const MoeShape& m, bool dispatching) {
+CommOp token_exchange(const LayerContext& ctx, const FfnSpec& f, const MoeShape& m, bool dispatching,
+                      bool saved_plan = false) {
   CommOp op;
+  op.saved_plan = saved_plan;
   op.group = GroupKind::ep;
   op.tokens = m.tokens;
   op.topk = f.topk;
@@ -127,14 +129,16 @@ Node dispatch(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node laten
                           .input = rows,
                           .output = tensor_bytes(m.rows, m.width),
                           .forward = token_exchange(ctx, f, m, true),
-                          .backward = token_exchange(ctx, f, m, false)});
+                          .backward = token_exchange(ctx, f, m, false, true)});
     if (!ctx.eager() && f.latent > 0) ctx.graph.keep(latent, rows, "moe.latent");
   }
   rows = etp_exchange(ctx, m, rows, true);
   const bool sort_here = transported && ctx.split.dispatcher != "moonep" && m.local_experts > 1;
   if (!sort_here) return rows;
-  return gather_rows(ctx, "moe_sort_rows", "moe_sort_rows_grad", Module::dispatch, rows, m.local_rows, m.width,
+  rows = gather_rows(ctx, "moe_sort_rows", "moe_sort_rows_grad", Module::dispatch, rows, m.local_rows, m.width,
                      {.fp8_forward = ctx.split.fp8_dispatch});
+  ctx.graph.follow_routing(rows);
+  return rows;
 }
 
 Node weighted_rows(LayerContext& ctx, Node rows, Node weights, const MoeShape& m) {
@@ -148,6 +152,7 @@ Node weighted_rows(LayerContext& ctx, Node rows, Node weights, const MoeShape& m
       memory_step("moe_weight_rows_grad", Pass::input_grad, MemoryClass::activation, backward * elements, 3)};
   op.gradient_scratch = tensor_bytes(m.local_rows, m.width);
   const Node self = ctx.graph.add(std::move(op));
+  ctx.graph.follow_routing(self);
   ctx.graph.keep(rows, self, "moe.expert_out");
   return self;
 }
@@ -157,6 +162,7 @@ Node combine(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows) 
   if (transported && ctx.split.dispatcher != "moonep" && m.local_experts > 1) {
     rows = gather_rows(ctx, "moe_unsort_rows", "moe_unsort_rows_grad", Module::combine, rows, m.local_rows, m.width,
                        {.fp8_backward = ctx.split.fp8_dispatch});
+    ctx.graph.follow_routing(rows);
   }
   rows = etp_exchange(ctx, m, rows, false);
   const bool reduced = transported && !alltoall;  // the transport itself sums a token's rows
@@ -168,7 +174,7 @@ Node combine(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows) 
                           .input = rows,
                           .output = tensor_bytes(reduced ? m.tokens : m.rows, m.width),
                           .forward = token_exchange(ctx, f, m, false),
-                          .backward = token_exchange(ctx, f, m, true)});
+                          .backward = token_exchange(ctx, f, m, true, true)});
     rows = quantize_rows(ctx, Module::combine, rows, m, false);
   }
   if (reduced) return rows;
@@ -233,7 +239,8 @@ ExpertPath experts(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node 
                                .n = is_gated(f.activation) ? 2 * m.inter : m.inter,
                                .k = m.width,
                                .fp8_input = ctx.split.fp8_dispatch,
-                               .groups = m.local_experts});
+                               .groups = m.local_experts,
+                               .choose_tile = ctx.split.choose_expert_tile});
   const Node act = activation(ctx, {.kind = f.activation,
                                     .kept = "moe.expert_up",
                                     .module = Module::expert_activation,
@@ -249,7 +256,9 @@ ExpertPath experts(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node 
                                  .n = m.width,
                                  .k = m.inter,
                                  .fp8_gradient = ctx.split.fp8_dispatch,
-                                 .groups = m.local_experts});
+                                 .groups = m.local_experts,
+                                 .choose_tile = ctx.split.choose_expert_tile});
+  for (const Node n : {up, act, down}) ctx.graph.follow_routing(n);
   return {up, down};
 }
 

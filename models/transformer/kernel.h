@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sim/base/units.h"
 
@@ -48,6 +49,10 @@ struct Kernel {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t groups = 1;
   std::int64_t largest_group = 0;  // rows of the fullest group; 0: all groups equal
+  // Rows of every group in their true proportions (scaled to m), when routing is known; not owned.
+  const std::vector<double>* group_rows = nullptr;
+  bool choose_tile = false;  // grouped: launch parameters picked from the group sizes (K3) instead of by a fixed rule
+  bool routed = false;       // its rows follow the routing of a MoE layer
   std::int64_t batch = 0, heads = 0, kv_heads = 0, seq_q = 0, seq_k = 0, dim_qk = 0, dim_v = 0;
   Flops flops{0};             // useful work in the matrix units
   Bytes bytes{0};             // least HBM traffic: inputs read once, outputs written once

@@ -77,6 +77,13 @@ Node LayerGraph::add(Operation operation) {
   return self;
 }
 
+void LayerGraph::follow_routing(Node n) {
+  Operation& op = operations_[static_cast<std::size_t>(n)].op;
+  for (std::vector<Step>* steps : {&op.forward, &op.backward})
+    for (Step& step : *steps)  // adding weight gradients up does not depend on rows
+      step.kernel.routed = !step.is_comm && step.kernel.memory_class != MemoryClass::add;
+}
+
 void LayerGraph::keep(Node tensor, Node holder, const char* name, Dtype dtype, double element_ratio) {
   Entry& entry = operations_[static_cast<std::size_t>(tensor)];
   if (entry.kept) return;

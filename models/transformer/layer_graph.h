@@ -70,6 +70,8 @@ class LayerGraph {
   void order_backward(Node op, Node first) {
     operations_[static_cast<std::size_t>(op)].op.backward_order.push_back(first);
   }
+  // The operation's rows follow the routing: its kernels are timed again for every draw.
+  void follow_routing(Node n);
   const Operation& operation(Node n) const { return operations_[static_cast<std::size_t>(n)].op; }
   Bytes bytes(Node n) const { return operation(n).output; }
   LayerProgram finish(Node output, const FinishOptions& options = {}) const;

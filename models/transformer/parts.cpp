@@ -60,7 +60,11 @@ Step tp_step(const char* name, CommKind kind, Bytes bytes) {
 }
 
 Kernel product(const Linear& l, Pass pass, Dtype dtype) {
-  if (l.groups > 0) return grouped_gemm_kernel(l.name, pass, dtype, l.groups, l.m, l.n, l.k);
+  if (l.groups > 0) {
+    Kernel k = grouped_gemm_kernel(l.name, pass, dtype, l.groups, l.m, l.n, l.k);
+    k.choose_tile = l.choose_tile;
+    return k;
+  }
   return gemm_kernel(l.name, pass, dtype, l.m, l.n, l.k);
 }
 

@@ -65,6 +65,7 @@ struct Linear {
   bool bias = false;
   bool high_precision = false;  // stays in bf16 whatever the linear dtype
   std::int64_t groups = 0;      // > 0: grouped GEMM over that many experts, m rows in all
+  bool choose_tile = false;     // grouped: launch parameters picked from the group sizes
   Lane lane = Lane::compute;
   Node run_after = -1;  // forward order without a data edge
 };

@@ -74,6 +74,7 @@ struct CommOp {
   std::int64_t tokens = 0, topk = 0, experts = 0;  // dispatch and combine: for de-duplication counts
   std::int64_t groups = 1, groups_chosen = 1;      // group-limited routing
   std::int64_t row_bytes = 0;
+  bool saved_plan = false;  // backward: the plan of the forward is used again
 };
 
 struct Item {
@@ -136,6 +137,7 @@ struct SplitConfig {
   std::int64_t longest_document = 0;  // 0: the sequence
   int kda_segments = 1;               // pieces of every serial chain of the KDA core inside one GPU; 0: as many as pay
   bool attnres_saved = false;         // AttnRes mixes are kept for backward instead of being mixed again
+  bool choose_expert_tile = false;    // grouped GEMMs pick launch parameters from the counts (k3-facts 3.10)
   std::int64_t expert_rows = 0;       // rows this rank's experts compute; 0: balanced tokens * topk
   double expert_row_ratio = 1.0;  // busiest rank's rows over the balanced number (routing skew), when expert_rows is 0
 };

@@ -23,6 +23,7 @@
 #include "tools/planner/sensitivity.h"
 #include "tools/report/activation_table.h"
 #include "tools/report/mechanism_tables.h"
+#include "tools/report/moe_tables.h"
 #include "tools/report/network_summary.h"
 #include "tools/report/run_report.h"
 #include "tools/report/run_tables.h"
@@ -44,7 +45,8 @@ struct Options {
 GroupKind unfold_dimension(const std::string& name) {
   if (name == "tp") return GroupKind::tp;
   if (name == "cp") return GroupKind::cp;
-  if (name == "dp" || name == "ep") return GroupKind::dp;  // expert groups lie inside tp x cp x dp
+  if (name == "dp") return GroupKind::dp;
+  if (name == "ep") return GroupKind::ep;
   throw UsageError("--unfold: unknown dimension '" + name + "'; " + did_you_mean(name, {"tp", "cp", "ep", "dp"}));
 }
 
@@ -53,6 +55,8 @@ StepOptions step_options(const Options& o) {
   s.allow_assumed = o.allow_assumed;
   s.keep_graph = !o.out.empty();
   s.graph.detail = o.detail == "step" ? StepGraphOptions::Detail::step : StepGraphOptions::Detail::kernel;
+  constexpr std::int64_t kStragglerTasks = 2'000'000;  // seconds of work
+  s.graph.straggler_tasks = kStragglerTasks;
   for (const std::string& d : o.unfold) s.graph.unfold.push_back(unfold_dimension(d));
   return s;
 }
@@ -102,17 +106,21 @@ void write_outputs(const Options& o, const Scenario& scenario, const Machine& ma
   out.add("summary.json", summary_with(summary_json(scenario, p), inputs));
   out.add("scenario.yaml", scenario.text);  // complete, overrides included: the folder can be run and compared
   add_trace(out, p, o.trace_ranks);
-  add_results(out,
-              {{"ranks.csv", ranks_table(p)},
-               {"breakdown.csv", breakdown_table(p)},
-               {"memory.csv", memory_table(p)},
-               {"memory_peak.csv", memory_peak_table(fullest)},
-               {"memory_curve.csv", memory_curve_table(fullest)},
-               {"memory_timeline.csv", memory_timeline_table(p)},
-               {"activation_policy.csv", activation_table(p)},
-               {"overlap.csv", overlap_table(p)},
-               {"context_ranks.csv", context_ranks_table(p)},
-               {"network.csv", network_table_csv(p.summary.network)}},
+  NamedTables tables{{"ranks.csv", ranks_table(p)},
+                     {"breakdown.csv", breakdown_table(p)},
+                     {"memory.csv", memory_table(p)},
+                     {"memory_peak.csv", memory_peak_table(fullest)},
+                     {"memory_curve.csv", memory_curve_table(fullest)},
+                     {"memory_timeline.csv", memory_timeline_table(p)},
+                     {"activation_policy.csv", activation_table(p)},
+                     {"overlap.csv", overlap_table(p)},
+                     {"context_ranks.csv", context_ranks_table(p)},
+                     {"network.csv", network_table_csv(p.summary.network)}};
+  if (p.moe.draws) {
+    tables.emplace_back("expert_ranks.csv", expert_ranks_table(p));
+    tables.emplace_back("expert_load.csv", expert_load_table(p, scenario.parallel.ep));
+  }
+  add_results(out, tables,
               run_report({scenario, p, context.command, &machine,
                           inputs.empty() ? std::optional<PageDeltas>() : sensitivity_deltas(inputs), &fullest}));
   out.commit();
@@ -178,7 +186,10 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   c->add_option("--out", o->out, "folder for summary.json, CSV tables, trace and report");
   c->add_option("--detail", o->detail, "step: one task per layer pass; kernel: one per kernel (default)")
       ->check(CLI::IsMember({"step", "kernel"}));
-  c->add_option("--unfold", o->unfold, "dimensions to simulate rank by rank: tp, cp, ep, dp")->delimiter(',');
+  c->add_option(
+       "--unfold", o->unfold,
+       "dimensions to simulate rank by rank: tp, cp, ep, dp (ep by itself where routing makes its ranks differ)")
+      ->delimiter(',');
   c->add_option("--trace-ranks", o->trace_ranks,
                 "global ranks in the trace, such as 0,8-15 or all (default: one per pipeline stage)");
   c->add_flag("--no-sensitivity", o->no_sensitivity, "leave out of the report what 10 % on each input does");

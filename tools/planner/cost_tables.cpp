@@ -65,8 +65,9 @@ ChunkCost chunk_cost(const Chunk& chunk, const Machine& machine) {
   ChunkCost c;
   std::array<double, kLanes> lanes{};
   for (const ChunkPart& part : chunk.steps()) {
-    const PassLeast f = least(part.timed->forward), b = least(part.timed->backward), i = least(part.timed->input_grad),
-                    w = least(part.timed->weight_grad);
+    // Layers whose passes differ by their routing are bounded by the least of them.
+    const TimedPasses& t = part.timed->least ? *part.timed->least : *part.timed;
+    const PassLeast f = least(t.forward), b = least(t.backward), i = least(t.input_grad), w = least(t.weight_grad);
     c.forward += f.span, c.backward += b.span, c.input += i.span, c.weight += w.span;
     c.forward_busy += f.busy, c.backward_busy += std::min(b.busy, i.busy + w.busy);
     c.forward_out += f.out, c.input_out += std::min(b.out, i.out);

@@ -4,29 +4,12 @@
 
 #include <algorithm>
 
-#include "models/moe/moe_layer.h"
-
 namespace k3sim {
 
 namespace {
 
-constexpr int kLayers = 4, kMicrobatches = 4;
-
-std::optional<MoeLayerModel> layer_model(const StepPlan& plan) {
-  const Scenario& s = plan.scenario;
-  const auto layer =
-      std::find_if(s.model.layers.begin(), s.model.layers.end(), [](const LayerSpec& l) { return l.ffn.is_moe(); });
-  if (layer == s.model.layers.end() || s.parallel.ep <= 1 || layer->ffn.experts % s.parallel.ep != 0) return {};
-  MoeLayerSetup setup;
-  setup.ffn = layer->ffn;
-  setup.hidden = s.model.hidden;
-  setup.config = s.moe;
-  setup.ep = s.parallel.ep;
-  setup.domain_ranks = plan.placement->group(GroupKind::ep).ranks_per_node;
-  setup.tokens_per_rank = plan.split.sequence_parallel ? plan.split.tokens / plan.split.tp : plan.split.tokens;
-  setup.rates = dispatch_rates("h100_sxm");
-  return MoeLayerModel(setup);
-}
+constexpr std::size_t kLayers = 4;
+constexpr int kMicrobatches = 4;
 
 double most(const std::vector<double>& v) {
   return v.empty() ? 0 : *std::max_element(v.begin(), v.end());
@@ -69,28 +52,32 @@ PageTable load_table(const std::vector<ExpertLoadDraw>& draws) {
 
 }  // namespace
 
-std::vector<ExpertLoadDraw> expert_load(const StepPrediction& p) {
-  const std::optional<MoeLayerModel> model = layer_model(*p.plan);
+std::vector<ExpertLoadDraw> expert_load(const MoeEffects& effects) {
   std::vector<ExpertLoadDraw> out;
-  if (!model) return out;
-  for (int i = 0; i < kLayers * kMicrobatches; ++i) {
-    const MicroBatchId id{i / kMicrobatches, i % kMicrobatches};
-    const ExpertCounts counts = model->counts(id);
-    const MoeLayerPlan plan = model->plan(id);
-    ExpertLoadDraw d{i / kMicrobatches, i % kMicrobatches, max_violation(counts.per_expert()), {}, {}, {}};
-    const double mean = static_cast<double>(counts.total()) / counts.ranks;
-    for (const std::int64_t rows : counts.per_owner_rank()) d.arriving.push_back(static_cast<double>(rows) / mean);
-    for (std::size_t r = 0; r < plan.routed.ranks.size(); ++r) {
-      d.computed.push_back(plan.row_ratio(static_cast<int>(r)));
-      d.replicas.push_back(plan.routed.ranks[r].replicas_received);
+  if (!effects.draws) return out;
+  const MoeDraws& draws = *effects.draws;
+  for (std::size_t l = 0; l < std::min(kLayers, draws.layers().size()); ++l)
+    for (int m = 0; m < std::min(kMicrobatches, draws.micro_batches()); ++m) {
+      const int layer = draws.layers()[l];
+      const MoeDraw& draw = draws.at(layer, m);
+      ExpertLoadDraw d{layer, m, draw.max_violation, {}, {}, {}};
+      const std::size_t ranks = draw.ranks.size(), own = draw.expert_rows.size() / ranks;
+      double all = 0;
+      for (const std::int64_t rows : draw.expert_rows) all += static_cast<double>(rows);
+      for (std::size_t r = 0; r < ranks; ++r) {
+        double rows = 0;
+        for (std::size_t e = r * own; e < (r + 1) * own; ++e) rows += static_cast<double>(draw.expert_rows[e]);
+        d.arriving.push_back(rows * static_cast<double>(ranks) / all);
+        d.computed.push_back(draw.ranks[r].row_ratio);
+        d.replicas.push_back(draw.ranks[r].replicas_received);
+      }
+      out.push_back(std::move(d));
     }
-    out.push_back(std::move(d));
-  }
   return out;
 }
 
 std::optional<ExpertLoadSection> expert_load_section(const StepPrediction& p) {
-  const std::vector<ExpertLoadDraw> draws = expert_load(p);
+  const std::vector<ExpertLoadDraw> draws = expert_load(p.moe);
   if (draws.empty()) return {};
   ExpertLoadSection s;
   double largest = 1, least = 1, replicas = 0;

@@ -1,5 +1,6 @@
 // What routing does to the expert-parallel ranks of a step and what the dispatcher makes of it: rows per rank as they
-// arrive, rows that the ranks compute, replicas of experts that they receive; some draws of layer and micro-batch.
+// arrive, rows that the ranks compute, replicas of experts that they receive; the step's own draws of its first layers
+// with experts and micro-batches.
 // Source: k3-facts 3.3 to 3.7; engine-design section 18. Rows and replicas do not depend on link rates.
 #pragma once
 
@@ -19,8 +20,8 @@ struct ExpertLoadDraw {
   std::vector<double> replicas;  // by rank: experts received
 };
 
-// Empty without an expert-parallel group. Requires: a plan (StepOptions::keep_graph).
-std::vector<ExpertLoadDraw> expert_load(const StepPrediction& prediction);
+// Empty where routing is balanced.
+std::vector<ExpertLoadDraw> expert_load(const MoeEffects& effects);
 
 struct ExpertLoadSection {
   std::vector<PageHeat> grids;

@@ -5,7 +5,7 @@
 namespace k3sim {
 
 CsvTable ranks_table(const StepPrediction& p) {
-  std::vector<CsvColumn> columns{{"rank", "1", "pipeline rank; every replica of it takes the same time"}};
+  std::vector<CsvColumn> columns{{"rank", "1", "pipeline rank; mean over its simulated replicas"}};
   for (const BreakdownPart& part : breakdown_parts()) columns.push_back({std::string(part.key) + "_s", "s", part.what});
   columns.push_back({"step_s", "s", "sum of the parts before: the step time"});
   columns.push_back({"allocated_bytes", "byte", "peak handed out by the framework's allocator"});

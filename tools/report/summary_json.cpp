@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/failure/goodput.h"
+#include "tools/report/moe_tables.h"
 #include "tools/report/network_summary.h"
 #include "tools/report/sha256.h"
 
@@ -97,6 +98,7 @@ std::string summary_json(const Scenario& scenario, const StepPrediction& p) {
   j["imbalance_s"] = rounded(s.mean.wait.seconds());
   j["goodput_pct"] = rounded(100.0 * daly_goodput(scenario.cluster.gpus()).share);
   j["cost_usd_per_step"] = rounded(s.cost_usd_per_step);
+  if (Json moe = moe_summary(scenario, p); !moe.is_null()) j["moe"] = std::move(moe);
   j["provenance"] = to_string(s.provenance);
   j["assumed_pct"] = rounded(s.assumed_pct);
   j["folded"] = s.folded;
