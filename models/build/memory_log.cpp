@@ -57,13 +57,14 @@ class LogSink final : public MemorySink {
     return {tensors[index].bytes, c.slot.ids[index]};
   }
 
-  void store(const LayerEvents& layer, LayerSlot& slot, bool out, const MemoryPlace& place) override {
+  void store(const LayerEvents& layer, LayerSlot& slot, bool out, const MemoryPlace& place,
+             double row_factor) override {
     for (std::uint16_t t : layer.stored) {
       if (layer.tensors[t].bytes.count() == 0) continue;
       if (out)
         log_.requests.free(slot.ids[t]);
       else
-        slot.ids[t] = alloc(layer.tensors[t].bytes, MemoryCategory::activations, place).id;
+        slot.ids[t] = alloc(size_of(layer.tensors[t], row_factor), MemoryCategory::activations, place).id;
     }
   }
 
@@ -86,9 +87,7 @@ class LogSink final : public MemorySink {
   MemoryId tensor(const EventTensor& t, const LayerCall& c) {
     MemoryPlace place = c.place;
     place.name = *t.name != '\0' ? t.name : to_string(t.module);
-    Bytes bytes = t.bytes;
-    if (t.exchanged && c.row_factor != 1.0) bytes = Bytes::ceil(bytes.as_double() * c.row_factor);
-    return alloc(bytes, category_of(t.role), place).id;
+    return alloc(size_of(t, c.row_factor), category_of(t.role), place).id;
   }
 
   MemoryLog& log_;

@@ -62,7 +62,7 @@ struct LayerCall {
   LayerSlot& slot;
   MemoryHandle incoming;  // layer input, or gradient of its output
   MemoryPlace place;
-  double row_factor = 1.0;  // rows received from other ranks relative to their mean
+  double row_factor = 1.0;  // rows received from other ranks relative to those that the events were made for
 };
 
 struct Lending {
@@ -82,7 +82,8 @@ class MemorySink {
   // Returns the layer's output, or the gradient of its input (0 bytes: none).
   virtual MemoryHandle run(const LayerCall& call) = 0;
   // Kept tensors that leave for host memory or another rank (out) or come back.
-  virtual void store(const LayerEvents& layer, LayerSlot& slot, bool out, const MemoryPlace& place) = 0;
+  virtual void store(const LayerEvents& layer, LayerSlot& slot, bool out, const MemoryPlace& place,
+                     double row_factor) = 0;
   // Everything that a layer holds for its backward leaves as a whole (schedule actions offload and onload), or comes
   // back.
   virtual void lend(const LayerEvents& layer, LayerSlot& slot, const Lending& how, const MemoryPlace& place) = 0;

@@ -41,7 +41,7 @@ class Walk {
     for (const Action& a : plan.schedule.actions[static_cast<std::size_t>(rank)])
       per_layer_weights_ = per_layer_weights_ || (a.flags & kFlagRoutedWeights) != 0;
     const MoeEffects& e = plan.layers->moe();
-    if (e.draws && e.dynamic_shapes) fullest_ = e.draws->fullest_rank();
+    if (e.draws && e.dynamic_shapes) fullest_ = e.draws->fullest_rank(layers_with_experts());
   }
 
   void run() {
@@ -94,8 +94,16 @@ class Walk {
     return {name, a.stage, static_cast<std::int16_t>(part), a.microbatch, a.kind};
   }
 
-  // Rows of the expert-parallel rank that holds most over the step, in this layer and micro-batch, over those that the
-  // layer's events were made for: what the allocator sees where shapes follow the routing.
+  std::vector<int> layers_with_experts() const {
+    std::vector<int> out;
+    for (int stage : plan_.schedule.stages_of_rank(rank_))
+      for (const ChunkPart& part : chunk(stage).parts)
+        if (part.timed->moe) out.push_back(part.layer);
+    return out;
+  }
+
+  // Rows of the expert-parallel rank that receives most in this pipeline rank's layers, in this layer and micro-batch,
+  // over those that the layer's events were made for: what the allocator sees where shapes follow the routing.
   double row_factor(const Action& a, const ChunkPart& part) const {
     if (!fullest_ || !part.timed->moe) return 1.0;
     const MoeEffects& e = plan_.layers->moe();
@@ -176,7 +184,9 @@ class Walk {
     const LayerEvents& layer = *chunk(a.stage).parts[i].timed->memory;
     if (layer.stored.empty()) return;
     f.parts[i].away = true;
-    pending_ = [this, &layer, &f, p = place(a, i, "offload"), i] { sink_.store(layer, f.parts[i].slot, true, p); };
+    pending_ = [this, &layer, &f, p = place(a, i, "offload"), i, rows = row_factor(a, chunk(a.stage).parts[i])] {
+      sink_.store(layer, f.parts[i].slot, true, p, rows);
+    };
   }
 
   // The schedule moves a whole micro-batch of a stage away or back.
@@ -200,7 +210,8 @@ class Walk {
   void bring_back(const Action& a, std::size_t i, Flight& f) {
     if (!f.parts[i].away) return;
     f.parts[i].away = false;
-    sink_.store(*chunk(a.stage).parts[i].timed->memory, f.parts[i].slot, false, place(a, i, "onload"));
+    const ChunkPart& part = chunk(a.stage).parts[i];
+    sink_.store(*part.timed->memory, f.parts[i].slot, false, place(a, i, "onload"), row_factor(a, part));
   }
 
   // Gradient of the stage's output: received, or handed over by the stage behind when that is on this rank.

@@ -57,8 +57,8 @@ class MoeDraws {
   const MoeDraw& at(int layer, int micro_batch) const { return draws[index(layer, micro_batch)]; }
   std::size_t index(int layer, int micro_batch) const;
   bool stragglers() const;
-  // The rank with most rows over all draws: what the memory of a rank has to hold.
-  std::size_t fullest_rank() const;
+  // The rank with most rows in these layers, over all micro-batches: whose memory a pipeline rank's peak is.
+  std::size_t fullest_rank(const std::vector<int>& layers) const;
 
  private:
   std::vector<int> layers_;

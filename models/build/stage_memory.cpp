@@ -27,13 +27,15 @@ class CountingSink final : public MemorySink {
 
   MemoryHandle run(const LayerCall& c) override {
     const PassEvents& p = events_of(c.layer, c.pass);
-    offer(p.peak);
+    const PassSize size =
+        c.row_factor == 1.0 ? PassSize{p.peak, p.change} : pass_size(c.layer.tensors, p.events, c.row_factor);
+    offer(size.peak);
     const bool forward = c.pass == LayerPass::forward;
     const int handed = forward ? kLayerOutput : p.input_gradient;
     // What comes in is the layer's from here on, and what goes out is the next one's: each is freed as what it is
     // counted as then.
     move(static_cast<MemoryCategory>(c.incoming.id), MemoryCategory::activations, c.incoming.bytes);
-    add(MemoryCategory::activations, Bytes(p.change));
+    add(MemoryCategory::activations, Bytes(size.change));
     events_ += p.events.size();
     if (handed < 0) return {};
     const Bytes bytes = c.layer.tensors[static_cast<std::size_t>(handed)].bytes;
@@ -42,8 +44,13 @@ class CountingSink final : public MemorySink {
     return {bytes, static_cast<MemoryId>(as)};
   }
 
-  void store(const LayerEvents& layer, LayerSlot&, bool out, const MemoryPlace&) override {
-    const std::int64_t bytes = layer.stored_bytes.count(), remote = layer.remote_bytes.count();
+  void store(const LayerEvents& layer, LayerSlot&, bool out, const MemoryPlace&, double row_factor) override {
+    std::int64_t bytes = layer.stored_bytes.count(), remote = layer.remote_bytes.count();
+    for (const std::uint16_t t : layer.stored)
+      bytes += size_of(layer.tensors[t], row_factor).count() - layer.tensors[t].bytes.count();
+    if (bytes != layer.stored_bytes.count())
+      remote = static_cast<std::int64_t>(static_cast<double>(remote) * static_cast<double>(bytes) /
+                                         layer.stored_bytes.as_double());
     add(MemoryCategory::activations, Bytes(out ? -bytes : bytes));
     host_ += out ? bytes - remote : remote - bytes;
     remote_ += out ? remote : -remote;

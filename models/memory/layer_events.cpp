@@ -135,14 +135,20 @@ PassEvents finish(const std::vector<EventTensor>& tensors, EventList list, int i
 
 }  // namespace
 
-void measure(const std::vector<EventTensor>& tensors, PassEvents& pass) {
+PassSize pass_size(const std::vector<EventTensor>& tensors, const MemoryEvents& events, double row_factor) {
   std::int64_t live = 0, peak = 0;
-  for (const MemoryEvent& e : pass.events) {
-    live += e.alloc ? tensors[e.tensor].bytes.count() : -tensors[e.tensor].bytes.count();
+  for (const MemoryEvent& e : events) {
+    const std::int64_t bytes = size_of(tensors[e.tensor], row_factor).count();
+    live += e.alloc ? bytes : -bytes;
     peak = std::max(peak, live);
   }
-  pass.peak = Bytes(peak);
-  pass.change = live;
+  return {Bytes(peak), live};
+}
+
+void measure(const std::vector<EventTensor>& tensors, PassEvents& pass) {
+  const PassSize size = pass_size(tensors, pass.events, 1.0);
+  pass.peak = size.peak;
+  pass.change = size.change;
 }
 
 LayerEvents layer_events(const Liveness& layer, const StoragePolicy& policy) {

@@ -33,6 +33,11 @@ struct EventTensor {
   bool exchanged = false;  // rows received from other ranks: the size changes with routing
 };
 
+// Its size when a rank receives `row_factor` times the rows that it was made for.
+inline Bytes size_of(const EventTensor& t, double row_factor) {
+  return t.exchanged && row_factor != 1.0 ? Bytes::ceil(t.bytes.as_double() * row_factor) : t.bytes;
+}
+
 struct MemoryEvent {
   std::uint16_t tensor = 0;
   bool alloc = true;
@@ -89,7 +94,12 @@ struct LayerEvents {
 
 LayerEvents layer_events(const Liveness& layer, const StoragePolicy& policy);
 
+struct PassSize {
+  Bytes peak;
+  std::int64_t change = 0;
+};
 // Peak and change of a list of events. Requires: tensors of the list.
+PassSize pass_size(const std::vector<EventTensor>& tensors, const MemoryEvents& events, double row_factor);
 void measure(const std::vector<EventTensor>& tensors, PassEvents& pass);
 
 // Bytes of a two-byte tensor stored as E4M3 tiles with one FP32 scale per 128 values.

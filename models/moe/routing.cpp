@@ -90,25 +90,72 @@ class TokenStream {
   std::uint64_t base_;
 };
 
-// Two independent standard normals from two hashed words (both halves of Box and Muller).
+// Quantiles of the standard normal at the middles of 2^15 equal steps of (0, 1/2); the upper half mirrors them. The
+// largest one is 4.17; counts are rounded to whole tokens, far coarser than the steps.
+// Rational approximation of P. J. Acklam (2003), relative error 1.2e-9.
+constexpr int kQuantileBits = 15;
+
+double lower_quantile(double p) {
+  if (p < 0.02425) {
+    const double q = std::sqrt(-2.0 * std::log(p));
+    return (((((-7.784894002430293e-03 * q - 3.223964580411365e-01) * q - 2.400758277161838e+00) * q -
+              2.549732539343734e+00) *
+                 q +
+             4.374664141464968e+00) *
+                q +
+            2.938163982698783e+00) /
+           ((((7.784695709041462e-03 * q + 3.224671290700398e-01) * q + 2.445134137142996e+00) * q +
+             3.754408661907416e+00) *
+                q +
+            1.0);
+  }
+  const double q = p - 0.5, r = q * q;
+  return (((((-3.969683028665376e+01 * r + 2.209460984245205e+02) * r - 2.759285104469687e+02) * r +
+            1.383577518672690e+02) *
+               r -
+           3.066479806614716e+01) *
+              r +
+          2.506628277459239e+00) *
+         q /
+         (((((-5.447609879822406e+01 * r + 1.615858368580409e+02) * r - 1.556989798598866e+02) * r +
+            6.680131188771972e+01) *
+               r -
+           1.328068155288572e+01) *
+              r +
+          1.0);
+}
+
+const std::vector<double>& quantiles() {
+  static const std::vector<double> table = [] {
+    std::vector<double> t(std::size_t{1} << kQuantileBits);
+    for (std::size_t i = 0; i < t.size(); ++i)
+      t[i] = lower_quantile((static_cast<double>(i) + 0.5) / (2.0 * static_cast<double>(t.size())));
+    return t;
+  }();
+  return table;
+}
+
+// Standard normals, four from every hashed word: 15 bits choose a quantile, one the sign.
 class NormalStream {
  public:
-  explicit NormalStream(const RandomKey& key) : words_(key, 0) {}
+  explicit NormalStream(const RandomKey& key) : base_(random_bits(key, 0)), table_(quantiles()) {}
   double next() {
-    if (spare_ready_) {
-      spare_ready_ = false;
-      return spare_;
+    if (left_ == 0) {
+      base_ += 0x9e3779b97f4a7c15ULL;
+      word_ = Fingerprint::mix(base_);
+      left_ = 4;
     }
-    const double radius = std::sqrt(-2.0 * std::log(words_.next())), angle = 6.283185307179586 * words_.next();
-    spare_ = radius * std::sin(angle);
-    spare_ready_ = true;
-    return radius * std::cos(angle);
+    --left_;
+    const double size = table_[word_ & ((std::uint64_t{1} << kQuantileBits) - 1)];
+    const bool mirrored = (word_ >> kQuantileBits & 1) != 0;
+    word_ >>= kQuantileBits + 1;
+    return mirrored ? -size : size;
   }
 
  private:
-  TokenStream words_;
-  double spare_ = 0;
-  bool spare_ready_ = false;
+  std::uint64_t base_, word_ = 0;
+  int left_ = 0;
+  const std::vector<double>& table_;
 };
 
 // Remaining draws of a token whose popularity mass is nearly used up: scan the experts that are left.
@@ -262,20 +309,23 @@ ExpertCounts draw_counts_exact(const RoutingSpec& spec, const RoutingShape& shap
   return counts;
 }
 
+// The number of experts taken is concave in T and below topk at T = topk: Newton's steps from there rise to the root
+// and never pass it.
 std::vector<double> inclusion_probability(const std::vector<double>& popularity, int topk) {
-  const auto expected = [&](double t) {
-    double sum = 0.0;
-    for (const double p : popularity) sum -= std::expm1(-p * t);
-    return sum;
-  };
-  double low = 0.0, high = topk;
-  while (expected(high) < topk && high < 1e18) high *= 2.0;
-  for (int i = 0; i < 100; ++i) {
-    const double middle = 0.5 * (low + high);
-    (expected(middle) < topk ? low : high) = middle;
+  double t = topk;
+  for (int i = 0; i < 200; ++i) {
+    double taken = 0.0, slope = 0.0;
+    for (const double p : popularity) {
+      const double missed = std::exp(-p * t);
+      taken += 1.0 - missed;
+      slope += p * missed;
+    }
+    const double step = (topk - taken) / slope;
+    if (!(step > 1e-12 * t) || t > 1e18) break;
+    t += step;
   }
   std::vector<double> pi(popularity.size());
-  for (std::size_t e = 0; e < pi.size(); ++e) pi[e] = -std::expm1(-popularity[e] * high);
+  for (std::size_t e = 0; e < pi.size(); ++e) pi[e] = -std::expm1(-popularity[e] * t);
   return pi;
 }
 
