@@ -41,7 +41,7 @@ class Walk {
     for (const Action& a : plan.schedule.actions[static_cast<std::size_t>(rank)])
       per_layer_weights_ = per_layer_weights_ || (a.flags & kFlagRoutedWeights) != 0;
     const MoeEffects& e = plan.layers->moe();
-    if (e.draws && e.dynamic_shapes) fullest_ = e.draws->fullest_rank(layers_with_experts());
+    if (e.draws && e.dynamic_shapes) fullest_ = fullest_rank(*e.draws);
   }
 
   void run() {
@@ -102,12 +102,55 @@ class Walk {
     return out;
   }
 
-  // Rows of the expert-parallel rank that receives most in this pipeline rank's layers, in this layer and micro-batch,
-  // over those that the layer's events were made for: what the allocator sees where shapes follow the routing.
+  // Micro-batches whose tensors this rank holds at once, at most.
+  int microbatches_in_flight() const {
+    int alive = 0, most = 0;
+    for (const Action& a : plan_.schedule.actions[static_cast<std::size_t>(rank_)])
+      for_each_part(a, [&](const Action& part) {
+        if (part.kind == ActionKind::kForward) most = std::max(most, ++alive);
+        if (yields_input_grad(part.kind)) --alive;
+      });
+    const auto stages = static_cast<int>(plan_.schedule.stages_of_rank(rank_).size());
+    return std::max(1, (most + stages - 1) / std::max(1, stages));
+  }
+
+  // A layer has few draws of its own, which repeat. The allocator would see the same sizes again and again: where
+  // layers follow one law, later micro-batches take the draws of the other layers in turn.
+  const MoeDraw& draw_of(const MoeDraws& draws, int layer, int microbatch) const {
+    const RoutingConfig& r = plan_.scenario.moe.routing;
+    const int turn = microbatch / draws.micro_batches();
+    if (turn == 0 || r.source == "file" || r.layer_sigma > 0) return draws.at(layer, microbatch);
+    const std::vector<int>& layers = draws.layers();
+    const auto own = static_cast<std::size_t>(std::lower_bound(layers.begin(), layers.end(), layer) - layers.begin());
+    return draws.at(layers[(own + static_cast<std::size_t>(turn)) % layers.size()], microbatch);
+  }
+
+  // The expert-parallel rank whose memory is the peak of this pipeline rank: most rows in its layers over as many
+  // successive micro-batches as are held at once.
+  std::size_t fullest_rank(const MoeDraws& draws) const {
+    const std::vector<int> layers = layers_with_experts();
+    const int all = static_cast<int>(plan_.microbatches), window = std::min(all, microbatches_in_flight());
+    std::size_t fullest = 0;
+    std::int64_t most = -1;
+    for (std::size_t r = 0; r < draws.draws.front().ranks.size(); ++r) {
+      std::vector<std::int64_t> rows(static_cast<std::size_t>(all), 0);
+      for (int m = 0; m < all; ++m)
+        for (const int layer : layers) rows[static_cast<std::size_t>(m)] += draw_of(draws, layer, m).ranks[r].rows;
+      for (int first = 0; first < all; ++first) {
+        std::int64_t held = 0;
+        for (int i = 0; i < window; ++i) held += rows[static_cast<std::size_t>((first + i) % all)];
+        if (held > most) most = held, fullest = r;
+      }
+    }
+    return fullest;
+  }
+
+  // Rows of that rank in this layer and micro-batch, over those that the layer's events were made for: what the
+  // allocator sees where shapes follow the routing.
   double row_factor(const Action& a, const ChunkPart& part) const {
     if (!fullest_ || !part.timed->moe) return 1.0;
     const MoeEffects& e = plan_.layers->moe();
-    return e.draws->at(part.layer, a.microbatch).ranks[*fullest_].row_ratio / e.row_ratio;
+    return draw_of(*e.draws, part.layer, a.microbatch).ranks[*fullest_].row_ratio / e.row_ratio;
   }
 
   MemoryHandle run_part(const Action& a, std::size_t i, LayerPass pass, const MemoryHandle& incoming, Flight& f) {

@@ -23,28 +23,12 @@ bool full_attention(Scenario& s) {
   return true;
 }
 
-bool full_width(Scenario& s) {
-  bool found = false;
-  for (LayerSpec& l : s.model.layers) {
-    FfnSpec& f = l.ffn;
-    if (f.latent == 0 || f.latent >= s.model.hidden) continue;
-    const std::int64_t fewer = s.model.hidden / f.latent;
-    if (s.model.hidden % f.latent != 0 || f.experts % fewer != 0 || f.topk % fewer != 0) return false;
-    f.experts /= fewer;
-    f.topk /= fewer;
-    f.latent = 0;
-    f.latent_norm = false;
-    found = true;
-  }
-  return found;
-}
-
 }  // namespace
 
 const std::vector<Mechanism>& mechanisms() {
   static const std::vector<Mechanism> table{
       {"KDA -> full MLA", {}, {}, full_attention},
-      {"LatentMoE -> full width", {}, {}, full_width},
+      {"LatentMoE -> full width", {"moe.expert_width=latent", "model.latent=true"}, {"moe.expert_width=full"}},
       {"MoonEP -> plain all-to-all", {"moe.dispatcher=moonep"}, {"moe.dispatcher=alltoall"}},
       {"KCP -> head all-to-all", {"parallel.kcp=true"}, {"parallel.kda_exchange=all_to_all"}},
       {"AttnRes boundaries cached -> naive",
@@ -63,6 +47,9 @@ const std::vector<Mechanism>& mechanisms() {
       {"overlap of gradient reduction off", {"overlap.grad_reduce=true"}, {"overlap.grad_reduce=false"}},
       {"overlap of parameter gathering off", {"overlap.param_gather=true"}, {"overlap.param_gather=false"}},
       {"per-head Muon -> AdamW", {"optimizer.name=muon_per_head"}, {"optimizer.name=adamw"}},
+      {"workload-aware grouped GEMMs -> fixed order", {"moe.grouped_gemm=workload_aware"}, {"moe.grouped_gemm=fixed"}},
+      {"shared experts beside the exchanges -> in line", {"moe.overlap_shared=true"}, {"moe.overlap_shared=false"}},
+      {"router balancing off", {}, {"moe.balancing=none"}},
       {"routing skew -> balanced", {}, {"moe.routing={source: balanced}"}},
   };
   return table;
@@ -95,7 +82,13 @@ std::string text_of(const Scenario& s, const std::string& key) {
   if (key == "model") return s.model.name;
   if (key == "attnres.pipeline") return s.attnres.pipeline;
   if (key == "model.attnres") return word(s.model.attnres_block > 0);
+  if (key == "model.latent")
+    return word(std::any_of(s.model.layers.begin(), s.model.layers.end(),
+                            [](const LayerSpec& l) { return l.ffn.is_moe() && l.ffn.latent > 0; }));
   if (key == "moe.dispatcher") return s.moe.dispatcher;
+  if (key == "moe.expert_width") return s.moe.expert_width;
+  if (key == "moe.grouped_gemm") return s.moe.grouped_gemm;
+  if (key == "moe.overlap_shared") return word(s.moe.overlap_shared);
   if (key == "parallel.kcp") return word(exchanges_states(s));
   if (key == "parallel.cut") return s.parallel.stage_layers.empty() ? "even" : "listed";
   if (key == "activation.policy") return s.activation.policy;
