@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/config/expert_width.h"
 #include "models/config/scenario_loader.h"
 #include "models/config/yaml_reader.h"
 #include "sim/base/error.h"
@@ -23,12 +24,18 @@ bool full_attention(Scenario& s) {
   return true;
 }
 
+// The switch moe.expert_width.
+bool full_width(Scenario& s) {
+  s.moe.expert_width = "full";
+  return !set_expert_width(s.model, true).has_value();
+}
+
 }  // namespace
 
 const std::vector<Mechanism>& mechanisms() {
   static const std::vector<Mechanism> table{
       {"KDA -> full MLA", {}, {}, full_attention},
-      {"LatentMoE -> full width", {"moe.expert_width=latent", "model.latent=true"}, {"moe.expert_width=full"}},
+      {"LatentMoE -> full width", {}, {}, full_width},
       {"MoonEP -> plain all-to-all", {"moe.dispatcher=moonep"}, {"moe.dispatcher=alltoall"}},
       {"KCP -> head all-to-all", {"parallel.kcp=true"}, {"parallel.kda_exchange=all_to_all"}},
       {"AttnRes boundaries cached -> naive",
@@ -82,11 +89,7 @@ std::string text_of(const Scenario& s, const std::string& key) {
   if (key == "model") return s.model.name;
   if (key == "attnres.pipeline") return s.attnres.pipeline;
   if (key == "model.attnres") return word(s.model.attnres_block > 0);
-  if (key == "model.latent")
-    return word(std::any_of(s.model.layers.begin(), s.model.layers.end(),
-                            [](const LayerSpec& l) { return l.ffn.is_moe() && l.ffn.latent > 0; }));
   if (key == "moe.dispatcher") return s.moe.dispatcher;
-  if (key == "moe.expert_width") return s.moe.expert_width;
   if (key == "moe.grouped_gemm") return s.moe.grouped_gemm;
   if (key == "moe.overlap_shared") return word(s.moe.overlap_shared);
   if (key == "parallel.kcp") return word(exchanges_states(s));
