@@ -70,10 +70,18 @@ TEST_CASE("difference: slower kernels show on the stages, slower expert exchange
   slow.software.ep_efficiency *= 0.8;
   const StepDifference exchange = difference(base, predict(s, slow));
   REQUIRE(exchange.step_after > exchange.step_before);
-  CHECK(exchange.critical.front().part == "exposed all-to-all (ep)");
+  // Which stage is the slowest may change as well, and moves time between the path's stages: they count together.
+  const double longer = exchange.step_after - exchange.step_before;
+  const double stages = change(exchange.critical, "slowest stage") + change(exchange.critical, "other stages");
+  CAPTURE(stages);
+  CAPTURE(longer);
+  CHECK(change(exchange.critical, "exposed all-to-all (ep)") > 0.5 * longer);
+  CHECK(change(exchange.critical, "exposed all-to-all (ep)") > stages);
   Scenario full = s;
   full.activation.policy = "full";
   const StepDifference recompute = difference(base, predict(full, machine));
-  CHECK(change(recompute.critical, "recompute") > 0.5 * (recompute.step_after - recompute.step_before));
+  CHECK(recompute.critical.front().part == "recompute");
+  CHECK(change(recompute.critical, "recompute") >
+        change(recompute.critical, "slowest stage") + change(recompute.critical, "other stages"));
   CHECK(recompute.memory.front().part == "kept activations");
 }
