@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "tools/commands/cross_tables.h"
 #include "tools/commands/report_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/report/table_report.h"
@@ -87,7 +88,7 @@ CsvTable score_table() {
        {"bias_pct", "%", "mean signed error", "prediction and publication"}});
 }
 
-void write_report(const std::string& folder, const CsvTable& csv, const CommandContext& context) {
+void write_report(const std::string& folder, const CsvTable& csv, NamedTables tables, const CommandContext& context) {
   const std::vector<std::string>& held_out = csv.rows().at(1);
   TableReport r;
   r.title = "Validation with constants that have not seen the case";
@@ -101,7 +102,8 @@ void write_report(const std::string& folder, const CsvTable& csv, const CommandC
       "Lookup: the median TFLOP/s of other runs of the same GPU, precision and kind, the floor to stand above."};
   r.command = context.command;
   OutputFolder out(folder);
-  add_results(out, {{"cross_validation.csv", csv}}, build_table_report(r));
+  tables.insert(tables.begin(), {"cross_validation.csv", csv});
+  add_results(out, tables, build_table_report(r));
   out.commit();
 }
 
@@ -142,7 +144,12 @@ int run_cross_validation(const std::vector<Case>& cases, int threads, const std:
     }
   add("all", "lookup: median TFLOP/s by GPU, precision, kind", score(lookup_errors(all, cases, false)));
   add("all", "lookup: the same, knowing the source", score(lookup_errors(all, cases, true)));
-  if (!folder.empty()) write_report(folder, csv, context);
+  if (!folder.empty())
+    write_report(folder, csv,
+                 {{"held_out.csv", held_out_table(all, cases, methods[1].errors, methods[2].errors)},
+                  {"surrogates.csv", surrogate_table(all, cases)},
+                  {"software_constants.csv", constants_table(all)}},
+                 context);
   if (context.json)
     context.out << nlohmann::ordered_json{{"cross_validation", j}}.dump(2) << "\n";
   else

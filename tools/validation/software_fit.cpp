@@ -25,13 +25,15 @@ constexpr double kMeanRidge = 0.05;   // pull of the mean towards the nominal va
 constexpr double kBound = 0.6;        // no constant moves by more than a factor of 1.8
 
 // Common starting point of all stacks: middle of the ranges in hardware notes 0 and 3.6.
+constexpr Constants kNominal{0.93, 0.9, 0.85, 0.88, 0.73, 1.0, 1.0, 1.0};
+
 void reset_to_nominal(SoftwareProfile& s) {
-  s.matmul_efficiency = 0.93;
-  s.attention_efficiency = 0.9;
-  s.memory_efficiency = 0.85;
-  s.comm_efficiency = 0.88;
-  s.ep_efficiency = 0.73;
-  s.fp8_efficiency = 1.0;
+  s.matmul_efficiency = kNominal[0];
+  s.attention_efficiency = kNominal[1];
+  s.memory_efficiency = kNominal[2];
+  s.comm_efficiency = kNominal[3];
+  s.ep_efficiency = kNominal[4];
+  s.fp8_efficiency = kNominal[7];
 }
 
 void apply(SoftwareProfile& s, bool hopper, const Constants& x) {
@@ -121,6 +123,10 @@ const std::array<const char*, kSoftwareConstants>& software_constant_names() {
       "matmul_efficiency", "attention_efficiency", "memory_efficiency", "communication_efficiency", "ep_efficiency",
       "host_time",         "hopper_efficiency",    "fp8_efficiency"};
   return names;
+}
+
+double nominal_constant(std::size_t k) {
+  return kNominal[k];
 }
 
 double CaseSurrogate::at(const Constants& x) const {

@@ -22,6 +22,7 @@ namespace k3sim {
 constexpr int kSoftwareConstants = 8;
 using Constants = std::array<double, kSoftwareConstants>;  // log factors on the nominal values
 const std::array<const char*, kSoftwareConstants>& software_constant_names();
+double nominal_constant(std::size_t k);  // host_time: 1, a factor on the profile's own times
 
 // log predicted step time of one case as a function of the constants.
 struct CaseSurrogate {
