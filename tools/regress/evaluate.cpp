@@ -69,6 +69,7 @@ Baseline evaluate_scenario(const std::string& file) {
     const Machine machine = load_machine(scenario);
     StepOptions options;
     options.allow_assumed = true;
+    options.graph.detail = StepGraphOptions::Detail::kernel;  // the network of `run`, so that its answers are guarded
     const StepPrediction p = predict_step(scenario, machine, options);
     out.status = p.summary.fits ? "ok" : "does not fit";
     if (!p.summary.fits)
