@@ -7,7 +7,8 @@
 // never seen, gets what the others agree on.
 //   minimise  sum over cases huber(log predicted - log measured) + ridge (x_stack - x_all)^2 + ridge_all x_all^2
 // Predictions are a quadratic surrogate in each logarithm, measured by evaluating every case at two steps per constant.
-// No rate constant exceeds the calibrated rates. No constant belongs to a case, a model or a cluster size. Source: engine-design section 14.5 (grouped folds).
+// No rate constant exceeds the calibrated rates. No constant belongs to a case, a model or a cluster size.
+// Source: engine-design section 14.5 (grouped folds).
 #pragma once
 
 #include <array>
