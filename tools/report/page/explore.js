@@ -45,7 +45,7 @@ k3.Scatter = class {
       colors: ['#56b4e9', '#d55e00', k3.css('--ink'), k3.css('--soft')], axisLineColor: k3.css('--soft'), gridLineColor: k3.css('--line'), xRangePad: this.axes.x.log ? 0 : 12, yRangePad: 12,
       series: { 'Pareto front': { strokeWidth: 2, pointSize: 4 }, chosen: { pointSize: 7 },
                 'does not fit': { drawPointCallback: (g, name, c, px, py, colour, size) => { c.strokeStyle = colour; c.strokeRect(px - size, py - size, 2 * size, 2 * size); } } },
-      axes: { x: { axisLabelFormatter: v => k3.number(v, 4), logscale: Boolean(this.axes.x.log) && ok.every(i => rows[i][x] > 0) }, y: { axisLabelFormatter: v => k3.number(v, 4), axisLabelWidth: 64 } },
+      axes: { x: { axisLabelFormatter: v => (this.axes.x.log ? k3.short(v) : k3.number(v, 4)), pixelsPerLabel: 70, logscale: Boolean(this.axes.x.log) && ok.every(i => rows[i][x] > 0) }, y: { axisLabelFormatter: v => k3.number(v, 4), axisLabelWidth: 64 } },
       clickCallback: e => { const i = this.nearest(e); if (i >= 0) this.onPick(i); } };
     if (this.points.length > 2000)  // a circle for each of many points is slow
       options.drawPointCallback = (g, name, c, x, y, colour, size) => { c.fillStyle = colour; c.fillRect(x - size, y - size, 2 * size, 2 * size); };
