@@ -23,14 +23,4 @@ bool MoeDraws::stragglers() const {
   return std::any_of(draws.begin(), draws.end(), [](const MoeDraw& d) { return d.stragglers(); });
 }
 
-std::size_t MoeDraws::fullest_rank(const std::vector<int>& layers) const {
-  std::vector<std::int64_t> rows(draws.front().ranks.size(), 0);
-  for (const int layer : layers)
-    for (int m = 0; m < micro_batches_; ++m) {
-      const MoeDraw& d = at(layer, m);
-      for (std::size_t r = 0; r < rows.size(); ++r) rows[r] += d.ranks[r].rows;
-    }
-  return static_cast<std::size_t>(std::max_element(rows.begin(), rows.end()) - rows.begin());
-}
-
 }  // namespace k3sim

@@ -57,8 +57,6 @@ class MoeDraws {
   const MoeDraw& at(int layer, int micro_batch) const { return draws[index(layer, micro_batch)]; }
   std::size_t index(int layer, int micro_batch) const;
   bool stragglers() const;
-  // The rank with most rows in these layers, over all micro-batches: whose memory a pipeline rank's peak is.
-  std::size_t fullest_rank(const std::vector<int>& layers) const;
 
  private:
   std::vector<int> layers_;

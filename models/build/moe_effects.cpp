@@ -156,19 +156,6 @@ MoeEffects MoeEffects::of(const MoeDraw& draw) const {
   return e;
 }
 
-MoeEffects MoeEffects::least() const {
-  MoeEffects e = *this;
-  if (!draws) return e;
-  for (const MoeDraw& d : draws->draws) {
-    e.dispatch_ratio = std::min(e.dispatch_ratio, d.dispatch_ratio);
-    e.combine_ratio = std::min(e.combine_ratio, d.combine_ratio);
-    e.row_ratio = std::min(e.row_ratio, d.largest_ratio());
-    e.plan = std::min(e.plan, d.plan);
-    e.replicate = std::min(e.replicate, d.replicate);
-  }
-  return e;
-}
-
 MoeEffects moe_effects(const Scenario& s, const Machine& machine, const Placement& placement, std::int64_t tokens) {
   MoeEffects e;
   std::vector<int> layers = moe_layers(s.model);

@@ -35,8 +35,6 @@ struct MoeEffects {
 
   // These effects with the times of one draw, of its slowest rank.
   MoeEffects of(const MoeDraw& draw) const;
-  // The least that any draw takes: lower bounds of a search.
-  MoeEffects least() const;
 };
 
 MoeEffects moe_effects(const Scenario& scenario, const Machine& machine, const Placement& placement,
