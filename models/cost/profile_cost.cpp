@@ -42,11 +42,9 @@ class ProfileCost final : public CostModel {
     CostCurve facts;
   };
 
-  // A GPU on which no pre-pass was timed: its step takes a published share of the core's (kernel.h).
+  // A GPU on which no pre-pass was timed.
   KernelTime share_of_core(const Kernel& k) const {
-    const auto walked = static_cast<std::int64_t>(kKdaPrepassShare * static_cast<double>(k.seq_q));
-    KernelTime t =
-        time(kda_kernel(k.name, Pass::forward, k.batch, std::max<std::int64_t>(1, walked), k.heads, k.dim_qk));
+    KernelTime t = time(kda_prepass_as_core(k.name, k.batch, k.seq_q, k.heads, k.dim_qk));
     t.provenance = worst(t.provenance, Provenance::borrowed);
     return t;
   }

@@ -22,13 +22,6 @@ constexpr std::int64_t kChunk = 64;
 constexpr std::int64_t kBackwardScratchPerDim = 52;  // bytes per token, head and head dimension
 constexpr std::int64_t kForwardScratchPerDim = 18;   // w, u, decayed q and k, v_new (10), h (4), cumulative gate (4)
 
-// Pre-pass of a chain that is cut inside the GPU: part of the core's own library, so a share of its step (kernel.h),
-// forward's also in backward.
-Kernel segment_prepass(const char* name, std::int64_t chains, std::int64_t tokens, std::int64_t heads, std::int64_t d) {
-  const auto walked = static_cast<std::int64_t>(kKdaPrepassShare * static_cast<double>(tokens));
-  return kda_kernel(name, Pass::forward, chains, std::max<std::int64_t>(1, walked), heads, d);
-}
-
 // Pieces of the sequence on one rank: contiguous slices are one piece, zigzag slices two.
 std::int64_t pieces(const SplitConfig& split) {
   return split.cp > 1 && !split.cp_contiguous ? 2 : 1;
@@ -70,8 +63,8 @@ std::vector<Step> core_steps(const LayerContext& ctx, Pass pass, std::int64_t ch
   std::vector<Step> out;
   const bool forward = pass == Pass::forward;
   if (segments > 1) {
-    out.push_back(compute_step(segment_prepass(forward ? "kda_segment_prepass" : "kda_segment_prepass_grad",
-                                               chains * segments, tokens / segments, heads, d)));
+    out.push_back(compute_step(kda_prepass_as_core(forward ? "kda_segment_prepass" : "kda_segment_prepass_grad",
+                                                   chains * segments, tokens / segments, heads, d)));
     const Bytes states = kcp_state_bytes(heads, d) * (chains * segments);
     out.push_back(compute_step(memory_kernel("kda_segment_merge", pass, MemoryClass::copy, states * 2)));
   }

@@ -5,6 +5,8 @@
 // Source: k3-facts sections 1.4 and 4.2; validation/README.md counting rules. Exact for every positive shape.
 #include "models/transformer/kernel.h"
 
+#include <algorithm>
+
 #include "sim/base/check.h"
 
 namespace k3sim {
@@ -134,6 +136,13 @@ Kernel kda_prepass_kernel(const char* name, Pass pass, std::int64_t sequences, s
   out.flops = Flops(token_heads * (6 * d * d + 2 * d * d * d / kKdaChunk));
   out.bytes = Bytes(sequences * tokens_per_sequence * heads * dim * 2 * (pass == Pass::forward ? 3 : 5));
   return out;
+}
+
+Kernel kda_prepass_as_core(const char* name, std::int64_t sequences, std::int64_t tokens_per_sequence,
+                           std::int64_t heads, std::int64_t dim) {
+  constexpr double kShare = 0.3;
+  const auto walked = static_cast<std::int64_t>(kShare * as_d(tokens_per_sequence));
+  return kda_kernel(name, Pass::forward, sequences, std::max<std::int64_t>(1, walked), heads, dim);
 }
 
 const char* to_string(KernelFamily f) {

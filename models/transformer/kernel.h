@@ -78,13 +78,16 @@ Kernel attention_kernel(const char* name, Pass pass, const AttentionShape& shape
 Kernel kda_kernel(const char* name, Pass pass, std::int64_t sequences, std::int64_t tokens_per_sequence,
                   std::int64_t heads, std::int64_t dim);
 
-// Chunk step of a pre-pass over the forward core's, in either direction, where none was timed (FlashKDA PR 10: 0.24 to
-// 0.34; Triton on H200, 64 heads: 0.23 forward, 0.28 backward).
-constexpr double kKdaPrepassShare = 0.3;
 // Pre-pass of KDA context parallelism over the same tokens: state 4 d^2 and transition 2 d^2 + 2 d^3 / C FLOPs per
 // token and head, either direction; reads k, w, u (backward q, k, w, do, dv) (k3-facts 2.6).
 Kernel kda_prepass_kernel(const char* name, Pass pass, std::int64_t sequences, std::int64_t tokens_per_sequence,
                           std::int64_t heads, std::int64_t dim);
+
+// A pre-pass as the forward core over a share of the tokens, in either direction: for libraries that split chains
+// inside a GPU, and where no pre-pass was timed. The share is its chunk step over the core's, 0.3 (FlashKDA PR 10: 0.24
+// to 0.34; Triton on H200, 64 heads: 0.23 forward, 0.28 backward).
+Kernel kda_prepass_as_core(const char* name, std::int64_t sequences, std::int64_t tokens_per_sequence,
+                           std::int64_t heads, std::int64_t dim);
 
 const char* to_string(KernelFamily f);
 const char* to_string(Pass p);
