@@ -104,15 +104,23 @@ def write_cases(path, wanted, every=1):
         file.write(head + "".join([c for c in cases if re.search(wanted, c)][::every]))
 
 
-class ScheduleValidation(KernelValidation):
-    """Relative speeds, peak memory and the DualPipe step: rows of several units in one table."""
+class SomeCases:
+    """A report over the shipped cases that `wanted` finds, or every so manieth of them: `options` of validate."""
+
+    options, wanted, every = [], "", 1
 
     @classmethod
     def setUpClass(cls):
         with tempfile.NamedTemporaryFile(suffix=".yaml") as cases:
-            write_cases(cases.name, r"^- id: (vocabpar-4b-s2k|dsv3-isca)")
-            cls.arguments = ["validate", "--kind", "schedule", cases.name]
+            write_cases(cases.name, cls.wanted, cls.every)
+            cls.arguments = ["validate", *cls.options, cases.name]
             super().setUpClass()
+
+
+class ScheduleValidation(SomeCases, KernelValidation):
+    """Relative speeds, peak memory and the DualPipe step: rows of several units in one table."""
+
+    options, wanted = ["--kind", "schedule"], r"^- id: (vocabpar-4b-s2k|dsv3-isca)"
 
     def test_figures_equal_the_summary(self):
         for key in ("predicted", "skipped"):
@@ -129,13 +137,9 @@ class ScheduleValidation(KernelValidation):
                 self.assertAlmostEqual(shown, row[key], delta=1e-8 * row[key])
 
 
-class CrossValidation(ReportChecks, unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        with tempfile.NamedTemporaryFile(suffix=".yaml") as cases:
-            write_cases(cases.name, r"group: (megatron-bridge|nanotron)[^$]*\n  hardware: \{gpu: H100", 12)
-            cls.arguments = ["validate", "--cross-validate", cases.name]
-            super().setUpClass()
+class CrossValidation(SomeCases, ReportChecks, unittest.TestCase):
+    options, every = ["--cross-validate"], 12
+    wanted = r"group: (megatron-bridge|nanotron)[^$]*\n  hardware: \{gpu: H100"
 
     def test_the_table_is_the_file_and_the_headline_its_second_row(self):
         rows = self.csv_file("cross_validation.csv")
@@ -150,22 +154,12 @@ class StepValidation(KernelValidation):
     arguments = ["validate", "--kind", "step"]
 
 
-class MemoryValidation(KernelValidation):
-    @classmethod
-    def setUpClass(cls):
-        with tempfile.NamedTemporaryFile(suffix=".yaml") as cases:
-            write_cases(cases.name, r"^- id: vocabpar-4b-s4k")
-            cls.arguments = ["validate", "--kind", "memory", cases.name]
-            super().setUpClass()
+class MemoryValidation(SomeCases, KernelValidation):
+    options, wanted = ["--kind", "memory"], r"^- id: vocabpar-4b-s4k"
 
 
-class RunValidation(MemoryValidation):
-    @classmethod
-    def setUpClass(cls):
-        with tempfile.NamedTemporaryFile(suffix=".yaml") as cases:
-            write_cases(cases.name, r"^- id: mbridge-26.0.*h100", 3)
-            cls.arguments = ["validate", cases.name]
-            super(MemoryValidation, cls).setUpClass()
+class RunValidation(SomeCases, KernelValidation):
+    wanted, every = r"^- id: mbridge-26.0.*h100", 3
 
 
 if __name__ == "__main__":
