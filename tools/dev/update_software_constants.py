@@ -3,7 +3,7 @@
 
 usage: update_software_constants.py software_constants.csv [stack ...]
 The CSV is written by `k3sim validate --cross-validate --out DIR`. Without names: every stack of the CSV that has a profile,
-but not `default` (what stacks without cases get) and not stacks whose profile says `# not fitted`.
+but not `default` (what stacks without cases get) and not stacks whose profile says "No constant is fitted".
 """
 import csv
 import re
@@ -25,7 +25,7 @@ def main():
     for name in sys.argv[2:] or [n for n in rows if n != "default"]:
         path = FOLDER / f"{name}.yaml"
         text = path.read_text(encoding="utf-8")
-        if "# not fitted" in text:
+        if "No constant is fitted" in text:
             continue
         for key, pattern in KEYS.items():
             text, found = re.subn(pattern, lambda m: m.group(1) + f"{float(rows[name][key]):.3f}", text, count=1)  # noqa: B023
