@@ -75,6 +75,7 @@ void LayerSet::time_decoder(const ModelSpec& m, const Machine& machine, const Co
   std::map<Key, std::array<const TimedLayer*, 2>> known;
   CommCoster plain = comm;
   plain.set_moe({});
+  LayerRouter router(moe_, options_, machine, plain);
   for (std::size_t i = 0; i < m.layers.size(); ++i) {
     const LayerSpec& l = m.layers[i];
     const auto index = static_cast<std::int64_t>(i);
@@ -90,8 +91,7 @@ void LayerSet::time_decoder(const ModelSpec& m, const Machine& machine, const Co
         it->second[recomputed ? 1 : 0] = time(program, recomputed, machine, comm);
         storage_.back().moe = l.ffn.is_moe();
         if (l.ffn.is_moe() && moe_.draws)
-          storage_.back().least =
-              std::make_shared<const TimedPasses>(LayerRouter(moe_, options_, machine, plain).least(storage_.back()));
+          storage_.back().least = std::make_shared<const TimedPasses>(router.least(storage_.back()));
       }
     }
     decoder_.push_back(it->second);

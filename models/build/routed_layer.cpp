@@ -8,6 +8,24 @@ namespace k3sim {
 
 namespace {
 
+// The same kernel or exchange, whatever it waits for.
+bool same_work(const Item& a, const Item& b) {
+  const auto shape = [](const Kernel& k) {
+    return std::tuple(k.family, k.pass, k.dtype, k.memory_class, k.causal, k.name, k.m, k.n, k.k, k.groups,
+                      k.largest_group, k.group_rows, k.choose_tile, k.routed, k.launches);
+  };
+  const auto core = [](const Kernel& k) {
+    return std::tuple(k.batch, k.heads, k.kv_heads, k.seq_q, k.seq_k, k.dim_qk, k.dim_v, k.flops.value(), k.bytes);
+  };
+  const auto exchange = [](const CommOp& c) {
+    return std::tuple(c.kind, c.group, c.bytes, c.tokens, c.topk, c.experts, c.groups, c.groups_chosen, c.row_bytes,
+                      c.saved_plan);
+  };
+  const auto place = [](const Item& i) { return std::tuple(i.name, i.lane, i.module, i.pass, i.is_comm); };
+  return place(a) == place(b) && shape(a.kernel) == shape(b.kernel) && core(a.kernel) == core(b.kernel) &&
+         exchange(a.comm) == exchange(b.comm);
+}
+
 // What a draw changes of an item: how long it takes and what it moves.
 void take_load(TimedItem& item, const TimedItem& loaded) {
   item.time = loaded.time;
@@ -50,12 +68,13 @@ Kernel LayerRouter::loaded(const Kernel& kernel, const EpRankLoad& load) const {
   return k;
 }
 
-std::vector<TimedItem> LayerRouter::loaded_items(const TimedLayer& layer, const MoeDraw& draw, int ep_rank) const {
+std::vector<TimedItem> LayerRouter::loaded_items(const std::vector<Item>& items, const MoeDraw& draw,
+                                                 int ep_rank) const {
   const EpRankLoad& load = draw.ranks[ep_rank == kBusiestRank ? draw.busiest : static_cast<std::size_t>(ep_rank)];
   CommCoster comm = comm_;
   comm.set_moe(effects_.of(draw));
   std::vector<TimedItem> out;
-  for (const Item& item : layer.routed) {
+  for (const Item& item : items) {
     Item again = item;
     if (!item.is_comm) again.kernel = loaded(item.kernel, load);
     out.push_back(time_item(again, options_, machine_, comm));
@@ -63,18 +82,30 @@ std::vector<TimedItem> LayerRouter::loaded_items(const TimedLayer& layer, const 
   return out;
 }
 
-TimedPasses LayerRouter::passes(const TimedLayer& layer, const MoeDraw& draw, int ep_rank) const {
-  return with_loads(layer, loaded_items(layer, draw, ep_rank));
+LayerRouter::RoutedWork& LayerRouter::work_of(const TimedLayer& layer) {
+  for (RoutedWork& work : known_)
+    if (std::equal(work.items.begin(), work.items.end(), layer.routed.begin(), layer.routed.end(), same_work))
+      return work;
+  known_.push_back({layer.routed, {}, {}});
+  return known_.back();
 }
 
-TimedPasses LayerRouter::least(const TimedLayer& layer) const {
-  std::vector<TimedItem> lowest;
+TimedPasses LayerRouter::passes(const TimedLayer& layer, const MoeDraw& draw, int ep_rank) {
+  RoutedWork& work = work_of(layer);
+  std::vector<TimedItem>& loaded = work.loaded[{&draw, ep_rank}];
+  if (loaded.empty()) loaded = loaded_items(work.items, draw, ep_rank);
+  return with_loads(layer, loaded);
+}
+
+TimedPasses LayerRouter::least(const TimedLayer& layer) {
+  RoutedWork& work = work_of(layer);
+  if (!work.least.empty()) return with_loads(layer, work.least);
   for (const MoeDraw& draw : effects_.draws->draws) {
-    const std::vector<TimedItem> one = loaded_items(layer, draw, kBusiestRank);
-    if (lowest.empty()) lowest = one;
-    for (std::size_t i = 0; i < one.size(); ++i) lowest[i].time = std::min(lowest[i].time, one[i].time);
+    const std::vector<TimedItem> one = loaded_items(work.items, draw, kBusiestRank);
+    if (work.least.empty()) work.least = one;
+    for (std::size_t i = 0; i < one.size(); ++i) work.least[i].time = std::min(work.least[i].time, one[i].time);
   }
-  return with_loads(layer, lowest);
+  return with_loads(layer, work.least);
 }
 
 RoutedPasses::RoutedPasses(const LayerSet& layers, const Machine& machine, const CommCoster& comm)

@@ -10,9 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "models/build/chunks.h"
 #include "models/build/layer_timing.h"
@@ -22,24 +25,33 @@ namespace k3sim {
 // The busiest rank of each draw.
 constexpr int kBusiestRank = -1;
 
+// Not for several threads.
 class LayerRouter {
  public:
   // `comm` prices exchanges without routing effects; effects and options are those the layers were timed with.
   LayerRouter(const MoeEffects& effects, const TimingOptions& options, const Machine& machine, const CommCoster& comm)
       : effects_(effects), options_(options), machine_(machine), comm_(comm) {}
 
-  TimedPasses passes(const TimedLayer& layer, const MoeDraw& draw, int ep_rank) const;
+  TimedPasses passes(const TimedLayer& layer, const MoeDraw& draw, int ep_rank);
   // Every item with its least time over all draws and busiest ranks.
-  TimedPasses least(const TimedLayer& layer) const;
+  TimedPasses least(const TimedLayer& layer);
 
  private:
-  std::vector<TimedItem> loaded_items(const TimedLayer& layer, const MoeDraw& draw, int ep_rank) const;
+  // Layers that differ only around their experts (attention, AttnRes rows, recompute) share what routing changes.
+  struct RoutedWork {
+    std::vector<Item> items;
+    std::map<std::pair<const MoeDraw*, int>, std::vector<TimedItem>> loaded;  // by draw and expert-parallel rank
+    std::vector<TimedItem> least;
+  };
+  RoutedWork& work_of(const TimedLayer& layer);
+  std::vector<TimedItem> loaded_items(const std::vector<Item>& items, const MoeDraw& draw, int ep_rank) const;
   Kernel loaded(const Kernel& kernel, const EpRankLoad& load) const;
 
   const MoeEffects& effects_;
   const TimingOptions& options_;
   const Machine& machine_;
   const CommCoster& comm_;
+  std::deque<RoutedWork> known_;
 };
 
 // Passes by instance, made when first asked for. Not for several threads.

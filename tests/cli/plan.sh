@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # plan: the same answer with one thread, two threads and three MPI ranks, and without pruning; every reported plan gives
-# the same numbers again with `run`; every configuration has one reason.
+# the same numbers again with `run`; every configuration has one reason; a rank killed with -9 loses nothing that
+# --resume does not bring back; --fit gives the same bytes on ranks.
 set -uo pipefail
 k3sim=$1
 space=$(dirname "$0")/../data/planner/small_space.yaml
@@ -33,14 +34,56 @@ assert len(reasons) == 72 and all(reasons), "every configuration has a reason"
 assert reasons.count("ok") == sum(r["rank"] != "" and r["policy_searched"] == "false" for r in rows.values())
 PY
 
+"$k3sim" plan "$space" --resume >/dev/null 2>&1
+[ $? -eq 2 ] || fail "--resume without --out must be refused"
+[ -z "$(find "$scratch" -name 'journal-*')" ] || fail "a finished plan leaves a journal"
+"$k3sim" plan "$space" --fit --allow-assumed --out "$scratch/fit" >"$scratch/fit.txt" || fail "--fit failed"
+
 command -v mpirun >/dev/null || exit 0
 ldd "$k3sim" | grep -q libmpi || exit 0
-mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mechanism none -n 3 \
-  "$k3sim" plan "$space" --allow-assumed --top 3 --out "$scratch/ranks" >"$scratch/ranks.txt" 2>"$scratch/err" ||
-  { cat "$scratch/err"; fail "three ranks failed"; }
+mpi=(mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mechanism none)
+"${mpi[@]}" -n 3 "$k3sim" plan "$space" --allow-assumed --top 3 --out "$scratch/ranks" >"$scratch/ranks.txt" \
+  2>"$scratch/err" || { cat "$scratch/err"; fail "three ranks failed"; }
 for f in plan.csv candidates.csv plan-1.yaml plan-2.yaml plan-3.yaml; do
   cmp "$scratch/one/$f" "$scratch/ranks/$f" || fail "three ranks differ in $f"
 done
 # mpirun may give its ranks a terminal, and these colours.
 sed -i 's/\x1b\[[0-9;]*m//g' "$scratch/ranks.txt"
 cmp "$scratch/one.txt" "$scratch/ranks.txt" || fail "three ranks print something else"
+
+"${mpi[@]}" -n 3 "$k3sim" plan "$space" --fit --allow-assumed --out "$scratch/fit_ranks" >"$scratch/fit_ranks.txt" \
+  2>"$scratch/err" || { cat "$scratch/err"; fail "--fit on three ranks failed"; }
+sed -i 's/\x1b\[[0-9;]*m//g' "$scratch/fit_ranks.txt"
+cmp "$scratch/fit.txt" "$scratch/fit_ranks.txt" || fail "--fit on three ranks prints something else"
+for f in fit_frontier.csv fit_frontier.svg; do
+  cmp "$scratch/fit/$f" "$scratch/fit_ranks/$f" || fail "--fit on three ranks differs in $f"
+done
+
+# Kill a rank with -9 as soon as some results of every rank are on disk.
+# Longer steps than above, so that much is left to do then.
+long=(--no-prune --set batch.global_sequences=256)
+plan long "${long[@]}"
+killed=("$k3sim" plan "$space" --allow-assumed --top 3 "${long[@]}" --out "$scratch/killed")
+"${mpi[@]}" -n 3 "${killed[@]}" >/dev/null 2>&1 &
+job=$!
+for _ in $(seq 4000); do
+  rows=$(cat "$scratch"/killed/journal-rank-* 2>/dev/null | grep -c '|')
+  [ "$rows" -ge 20 ] && break
+  kill -0 $job 2>/dev/null || break
+  sleep 0.005
+done
+victim=$(pgrep -P $job -f "plan .*killed" | sed -n 2p)
+[ -n "$victim" ] || fail "no rank to kill: the plan was over before twenty results were on disk"
+kill -9 "$victim"
+wait $job && fail "mpirun did not notice the killed rank"
+[ -e "$scratch/killed/plan.csv" ] && fail "a killed plan must not leave a table"
+kept=$(cat "$scratch"/killed/journal-rank-* | grep -c '|')
+"${mpi[@]}" -n 2 "${killed[@]}" --resume >"$scratch/killed.txt" 2>"$scratch/err" ||
+  { cat "$scratch/err"; fail "resuming the plan failed"; }
+known=$(sed -n 's/^\([0-9]*\) results were on disk.*/\1/p' "$scratch/err")
+[ "${known:-0}" -ge $((kept - 3)) ] && [ "$known" -ge 17 ] || fail "$kept results were kept, $known taken"
+sed -i 's/\x1b\[[0-9;]*m//g' "$scratch/killed.txt"
+cmp "$scratch/long.txt" "$scratch/killed.txt" || fail "the resumed plan prints something else"
+for f in plan.csv candidates.csv plan-1.yaml plan-2.yaml plan-3.yaml; do
+  cmp "$scratch/long/$f" "$scratch/killed/$f" || fail "the resumed plan differs in $f"
+done

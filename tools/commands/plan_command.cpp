@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "sim/base/error.h"
+#include "sim/base/fingerprint.h"
 #include "tools/commands/command.h"
 #include "tools/commands/output_files.h"
 #include "tools/commands/plan_fit.h"
@@ -18,6 +19,7 @@
 #include "tools/planner/explain.h"
 #include "tools/planner/search.h"
 #include "tools/result_pages/plan_page.h"
+#include "tools/sweep/journal_share.h"
 #include "tools/sweep/sweep.h"
 
 namespace k3sim {
@@ -28,7 +30,46 @@ struct Options {
   std::string space, out, objective = "mfu";
   std::vector<std::string> set;
   int top = 10, threads = 0;
-  bool fit = false, no_prune = false, allow_assumed = false, tp_across_nodes = false, stats = false;
+  bool fit = false, no_prune = false, resume = false, allow_assumed = false, tp_across_nodes = false, stats = false;
+};
+
+// What the results of a search depend on, but for data files: of another search, --resume takes nothing.
+std::string search_digest(const SearchSpace& space, const SearchOptions& s, bool fit) {
+  Fingerprint f;
+  f.add(std::string_view(fmt::format("{} {} {} {} {} {}", K3SIM_VERSION, space.digest(), fit ? "fit" : "plan",
+                                     static_cast<int>(s.objective), s.top, s.prune)));
+  f.add(static_cast<std::uint64_t>((s.evaluate.allow_assumed ? 1 : 0) + (s.evaluate.tp_across_nodes ? 2 : 0)));
+  return fmt::format("{:016x}", f.value());
+}
+
+// Who evaluates: threads or MPI ranks, and with a folder every result is on disk at once.
+class PlanWork {
+ public:
+  PlanWork(const Options& o, const SearchSpace& space, SearchOptions& options, CommandContext& context)
+      : folder_(o.out) {
+    if (o.resume && o.out.empty()) throw UsageError("--resume needs the --out folder of the run that goes on");
+    if (started_by_mpi()) {
+      workers_ = mpi_share();
+      if (o.threads == 0) options.threads = 1;
+    } else {
+      workers_ = std::make_unique<ThreadShare>(options.threads);
+    }
+    options.share = workers_.get();
+    if (folder_.empty()) return;
+    kept_ = std::make_unique<JournalShare>(*workers_, folder_, search_digest(space, options, o.fit), o.resume);
+    options.share = kept_.get();
+    if (o.resume && writes()) context.err << fmt::format("{} results were on disk\n", kept_->known());
+  }
+  bool writes() const { return workers_->writes(); }
+  // After the results are written: nothing is left to resume.
+  void finish() const {
+    if (!folder_.empty() && writes()) remove_journals(folder_);
+  }
+
+ private:
+  std::string folder_;
+  std::unique_ptr<WorkShare> workers_;
+  std::unique_ptr<JournalShare> kept_;
 };
 
 std::string ranked_table(const SearchSpace& space, const SearchResult& r, std::size_t top, bool colour) {
@@ -107,15 +148,13 @@ int run(const Options& o, CommandContext& context) {
   options.threads = o.threads > 0 ? o.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   options.evaluate.allow_assumed = o.allow_assumed;
   options.evaluate.tp_across_nodes = o.tp_across_nodes;
-  std::unique_ptr<WorkShare> ranks;
-  if (started_by_mpi()) {
-    if (o.fit) throw UsageError("plan --fit takes seconds; start it without mpirun");
-    ranks = mpi_share();
-    options.share = ranks.get();
-    if (o.threads == 0) options.threads = 1;
+  PlanWork work(o, space, options, context);
+  const bool writes = work.writes();
+  if (o.fit) {
+    const int code = plan_fit(space, machines, options, o.out, context);
+    work.finish();
+    return code;
   }
-  const bool writes = !ranks || ranks->writes();
-  if (o.fit) return plan_fit(space, machines, options, o.out, context);
   SearchResult r;
   {
     std::unique_ptr<Progress> progress;
@@ -130,6 +169,7 @@ int run(const Options& o, CommandContext& context) {
   }
   if (!writes) return r.ranked.empty() ? 1 : 0;  // another rank reports
   if (!o.out.empty()) write_plan(o.out, space, r, static_cast<std::size_t>(o.top), context);
+  work.finish();
   if (context.json)
     context.out << plan_json(space, r, static_cast<std::size_t>(o.top)).dump(2) << "\n";
   else
@@ -158,6 +198,7 @@ void add_plan_command(CLI::App& app, CommandContext& context) {
   c->add_option("--threads", o->threads, "threads; 0: one per core")->check(CLI::NonNegativeNumber);
   c->add_flag("--fit", o->fit, "answer which number of nodes is needed, what binds and what would help");
   c->add_flag("--no-prune", o->no_prune, "evaluate every candidate");
+  c->add_flag("--resume", o->resume, "go on where an interrupted run with this --out stopped");
   c->add_flag("--allow-assumed", o->allow_assumed, "accept costs that no measurement anchors");
   c->add_flag("--tp-across-nodes", o->tp_across_nodes, "allow tensor parallelism beyond one node");
   c->add_flag("--stats", o->stats, "print the time of every phase");

@@ -64,10 +64,14 @@ int plan_fit(const SearchSpace& space, MachineStore& machines, const SearchOptio
              CommandContext& context) {
   FitOptions fit;
   fit.evaluate = options.evaluate;
-  fit.threads = options.threads;
+  fit.share = options.share;
+  fit.knobs = options.share->writes();
   const std::vector<FitAnswer> answers = smallest_fit(space, machines, fit);
+  const std::vector<FrontierPoint> frontier =
+      folder.empty() ? std::vector<FrontierPoint>{} : fit_frontier(space, machines, fit);
+  const bool any = std::any_of(answers.begin(), answers.end(), [](const FitAnswer& a) { return a.nodes > 0; });
+  if (!options.share->writes()) return any ? 0 : 1;  // another rank reports
   if (!folder.empty()) {
-    const std::vector<FrontierPoint> frontier = fit_frontier(space, machines, fit);
     OutputFolder out(folder);
     add_results(out, {{"fit_frontier.csv", fit_frontier_table(frontier)}},
                 fit_page(space, answers, frontier, context.command));
@@ -75,9 +79,7 @@ int plan_fit(const SearchSpace& space, MachineStore& machines, const SearchOptio
     out.commit();
   }
   nlohmann::ordered_json j = nlohmann::ordered_json::array();
-  bool any = false;
   for (const FitAnswer& a : answers) {
-    any = any || a.nodes > 0;
     j.push_back(answer_json(a));
     if (!context.json) context.out << answer_text(a, context.colour());
   }

@@ -43,14 +43,28 @@ class FitSearch {
     }
   }
 
-  FitAnswer find() {
+  FitPlace find() {
+    for (int nodes = 1; nodes <= options_.most_nodes; ++nodes)
+      if (const FitPlace place = try_nodes(nodes); place.nodes > 0) return place;
+    return {};
+  }
+
+  FitAnswer answer(const FitPlace& place) {
     FitAnswer answer;
     answer.gpu = gpu_;
     answer.asked = space_.base().batch;
-    for (int nodes = 1; nodes <= options_.most_nodes && answer.nodes == 0; ++nodes) try_nodes(nodes, answer);
+    answer.nodes = place.nodes;
+    answer.index = place.index;
     if (answer.nodes == 0) return answer;
-    answer.capacity =
-        answer.scenario.cluster.memory_override.value_or(machines_.get(answer.scenario).gpu.usable_memory);
+    Scenario s = space_.base();
+    const std::vector<int> choice = set(place.index, s);
+    prepare(s, place.nodes);
+    FitTrial t = measure(choice, s, 1);
+    answer.layout = layout_text(space_, place.index);
+    answer.scenario = std::move(t.scenario);
+    answer.scenario.text = space_.scenario_text(place.index);
+    answer.memory = std::move(t.memory);
+    answer.capacity = capacity(answer.scenario);
     name_binding(answer);
     if (options_.knobs) try_knobs(answer, machines_);
     return answer;
@@ -73,7 +87,7 @@ class FitSearch {
     return choice;
   }
 
-  void try_nodes(int nodes, FitAnswer& answer) {
+  FitPlace try_nodes(int nodes) {
     std::vector<std::pair<Bytes, std::int64_t>> order;
     Scenario s = space_.base();
     for (const Unit& u : layouts_) {
@@ -93,14 +107,9 @@ class FitSearch {
       if (!t.valid || t.short_by > Bytes(0)) continue;
       t = measure(choice, s, 1);
       if (!t.valid || t.short_by > Bytes(0)) continue;
-      answer.nodes = nodes;
-      answer.index = index;
-      answer.layout = layout_text(space_, index);
-      answer.scenario = std::move(t.scenario);
-      answer.scenario.text = space_.scenario_text(index);
-      answer.memory = std::move(t.memory);
-      return;
+      return {nodes, index};
     }
+    return {};
   }
 
   static void prepare(Scenario& s, int nodes) {
@@ -220,17 +229,40 @@ int node_step(const Scenario& s) {
   return static_cast<int>(std::lcm(ranks, std::int64_t{s.cluster.gpus_per_node}) / s.cluster.gpus_per_node);
 }
 
-std::vector<FitAnswer> smallest_fit(const SearchSpace& space, MachineStore& machines, const FitOptions& options) {
+namespace {
+
+std::vector<std::string> gpus_of(const SearchSpace& space) {
   std::vector<std::string> gpus{space.base().cluster.gpu};
   for (const SpaceAxis& axis : space.axes())
     if (axis.key == "cluster.gpu") {
       gpus.clear();
       for (const SpaceValue& v : axis.values) gpus.push_back(v.text);
     }
-  std::vector<FitAnswer> out(gpus.size());
-  in_parallel(gpus.size(), options.threads,
-              [&](std::size_t i) { out[i] = FitSearch(space, machines, options, gpus[i]).find(); });
+  return gpus;
+}
+
+}  // namespace
+
+std::vector<std::vector<FitAnswer>> smallest_fits(const std::vector<SearchSpace>& spaces, MachineStore& machines,
+                                                  const FitOptions& options) {
+  std::vector<std::pair<std::size_t, std::string>> all;
+  for (std::size_t i = 0; i < spaces.size(); ++i)
+    for (const std::string& gpu : gpus_of(spaces[i])) all.emplace_back(i, gpu);
+  ThreadShare own(1);
+  WorkShare& share = options.share ? *options.share : own;
+  const auto places = share.results<FitPlace>(all.size(), [&](std::size_t i) {
+    return FitSearch(spaces[all[i].first], machines, options, all[i].second).find();
+  });
+  std::vector<std::vector<FitAnswer>> out(spaces.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& [space, gpu] = all[i];
+    out[space].push_back(FitSearch(spaces[space], machines, options, gpu).answer(places[i]));
+  }
   return out;
+}
+
+std::vector<FitAnswer> smallest_fit(const SearchSpace& space, MachineStore& machines, const FitOptions& options) {
+  return smallest_fits({space}, machines, options).front();
 }
 
 }  // namespace k3sim

@@ -47,7 +47,13 @@ struct FitOptions {
   int most_nodes = 1024;
   bool knobs = true;
   EvaluateOptions evaluate;
-  int threads = 1;
+  WorkShare* share = nullptr;  // who searches the GPU types; null: this thread
+};
+
+// The first layout that fits.
+struct FitPlace {
+  int nodes = 0;  // 0: none
+  std::int64_t index = 0;
 };
 
 // What fills a GPU, by name.
@@ -67,7 +73,11 @@ void set_fit_batch(Scenario& scenario);
 int node_step(const Scenario& scenario);
 void try_knobs(FitAnswer& answer, MachineStore& machines);
 
-// One answer for every value of the cluster.gpu axis (or the one GPU).
+// One answer for every value of the cluster.gpu axis (or the one GPU). Every rank of the share gets all answers; only
+// the searches themselves are shared.
 std::vector<FitAnswer> smallest_fit(const SearchSpace& space, MachineStore& machines, const FitOptions& options);
+// The same for several spaces, whose searches are shared as one list; answers by space, then GPU.
+std::vector<std::vector<FitAnswer>> smallest_fits(const std::vector<SearchSpace>& spaces, MachineStore& machines,
+                                                  const FitOptions& options);
 
 }  // namespace k3sim

@@ -11,15 +11,20 @@ namespace k3sim {
 std::vector<FrontierPoint> fit_frontier(const SearchSpace& space, MachineStore& machines, const FitOptions& options) {
   FitOptions quick = options;
   quick.knobs = false;
-  std::vector<FrontierPoint> out;
+  std::vector<SearchSpace> spaces;
   for (std::int64_t factor : {1, 4, 16})
     for (std::int64_t micro_batch : {1, 2}) {
       const std::int64_t sequence = space.base().batch.sequence * factor;
-      const SearchSpace longer =
+      spaces.push_back(
           space.with({fmt::format("batch.sequence={}", sequence), fmt::format("batch.micro_batch={}", micro_batch),
-                      fmt::format("batch.global_tokens={}", sequence * micro_batch)});
-      for (const FitAnswer& a : smallest_fit(longer, machines, quick))
-        out.push_back({a.gpu, sequence, micro_batch, a.nodes, a.layout, a.binding});
+                      fmt::format("batch.global_tokens={}", sequence * micro_batch)}));
+    }
+  const std::vector<std::vector<FitAnswer>> answers = smallest_fits(spaces, machines, quick);
+  std::vector<FrontierPoint> out;
+  for (std::size_t i = 0; i < spaces.size(); ++i)
+    for (const FitAnswer& a : answers[i]) {
+      const BatchConfig& batch = spaces[i].base().batch;
+      out.push_back({a.gpu, batch.sequence, batch.micro_batch, a.nodes, a.layout, a.binding});
     }
   return out;
 }

@@ -17,6 +17,8 @@ class WorkShare {
   // `work` must not throw.
   virtual void run(std::size_t n, std::size_t size, void* results, const std::function<void(std::size_t)>& work) = 0;
   virtual bool writes() const { return true; }  // this process prints and writes files
+  virtual int rank() const { return 0; }
+  virtual void barrier() {}  // returns when all ranks are here
 
   template <class T, class F>
   std::vector<T> results(std::size_t n, const F& make) {

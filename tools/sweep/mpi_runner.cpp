@@ -103,6 +103,8 @@ class MpiShare final : public WorkShare {
     MPI_Allreduce(own.data(), records, static_cast<int>(n * size), MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
   }
   bool writes() const override { return world_.rank == 0; }
+  int rank() const override { return world_.rank; }
+  void barrier() override { world_.barrier(); }
 
  private:
   World world_;
