@@ -74,11 +74,22 @@ class BackwardWalk {
       if (t_.layer.kept[k].producer >= first && t_.layer.kept[k].producer <= last) rebuild(k);
   }
 
+  // The output gradient waits for the weight gradient, quantised when that product is in FP8.
+  void hold_gradient(int r) {
+    const std::uint16_t narrow = t_.narrow_gradient[static_cast<std::size_t>(r)];
+    if (narrow != kLayerInput) {
+      list_.alloc(narrow);
+      weight_.free(narrow);
+    } else if (gradient(r) != kNone) {
+      held_[static_cast<std::size_t>(gradient(r))] = true;
+    }
+  }
+
   void operation(int r) {
     for (std::size_t k = 0; k < t_.layer.kept.size(); ++k)
       if (t_.layer.kept[k].holder == r && t_.dropped[k] && !rebuilt_[k]) rebuild_run(t_.layer.kept[k].producer);
     const bool defers = split_ && op(r).has_weight_gradient && !op(r).inputs.empty();
-    if (defers && gradient(r) != kNone) held_[static_cast<std::size_t>(gradient(r))] = true;
+    if (defers) hold_gradient(r);
     std::vector<std::uint16_t> brief;
     const auto scratch = [&](Bytes bytes, std::uint16_t tensor) {
       if (bytes.count() == 0) return;

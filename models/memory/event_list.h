@@ -51,7 +51,8 @@ struct LayerTensors {
   std::vector<std::uint16_t> contribution = {};  // by operation: one more reader's gradient, before it is added
   std::vector<std::uint16_t> sum = {};           // by operation: the sum when the gradient so far belongs to others
   std::vector<std::uint16_t> scratch = {}, gradient_scratch = {}, weight_gradient = {};  // by operation
-  std::vector<std::vector<std::uint16_t>> forward_slots = {}, backward_slots = {};       // by operation: of its script
+  std::vector<std::uint16_t> narrow_gradient = {};  // by operation: its output gradient in FP8, for a deferred product
+  std::vector<std::vector<std::uint16_t>> forward_slots = {}, backward_slots = {};  // by operation: of its script
   std::vector<int> kept_of = {};                // by operation: entry of layer.kept for its output; -1: none
   std::vector<std::uint16_t> kept_tensor = {};  // by entry of layer.kept
   std::vector<bool> dropped = {};               // by entry of layer.kept: rebuilt in backward

@@ -70,6 +70,9 @@ LayerTensors make_layer_tensors(const Liveness& layer, const StoragePolicy& poli
     t.gradient_of.push_back(i == 0        ? kInputGradient
                             : i == output ? kOutputGradient
                                           : extra("gradient", MemoryRole::gradient, o.gradient));
+    t.narrow_gradient.push_back(o.narrow_weight_gradient && !policy.wide_inputs
+                                    ? extra("gradient_fp8", MemoryRole::gradient, fp8_tile_bytes(o.gradient))
+                                    : kLayerInput);
     t.contribution.push_back(extra("gradient", MemoryRole::gradient, o.gradient));
     t.sum.push_back(extra("gradient_sum", MemoryRole::gradient, o.gradient));
     const auto slots = [&](const ScratchScript& script, const char* name) {

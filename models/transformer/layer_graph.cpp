@@ -144,8 +144,11 @@ Liveness LayerGraph::liveness(Node output) const {
     o.gradient_scratch = entry.op.gradient_scratch;
     o.weight_gradient = entry.op.weight_gradient;
     o.shares_gradient = entry.op.shares_gradient;
-    for (const Step& s : entry.op.backward)
-      o.has_weight_gradient = o.has_weight_gradient || (!s.is_comm && s.kernel.pass == Pass::weight_grad);
+    for (const Step& s : entry.op.backward) {
+      if (s.is_comm || s.kernel.pass != Pass::weight_grad) continue;
+      o.has_weight_gradient = true;
+      o.narrow_weight_gradient = o.narrow_weight_gradient || is_fp8(s.kernel.dtype);
+    }
     o.exchanged = entry.op.module == Module::dispatch || entry.op.module == Module::expert_up ||
                   entry.op.module == Module::expert_activation || entry.op.module == Module::expert_down;
     l.operations.push_back(std::move(o));

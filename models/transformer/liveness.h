@@ -21,6 +21,8 @@ struct LivenessOperation {
   bool view = false;                              // of its first input
   bool shares_gradient = false;                   // its inputs receive the output gradient itself
   bool has_weight_gradient = false;               // a split backward keeps its kept input and output gradient for later
+  // That product is in FP8: what waits for it is the output gradient as it was quantised for the input gradient.
+  bool narrow_weight_gradient = false;
   bool exchanged = false;  // moved by the expert dispatcher: the rows change from micro-batch to micro-batch
 };
 

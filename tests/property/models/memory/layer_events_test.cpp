@@ -79,6 +79,7 @@ TEST_CASE("Every layer kind under every policy frees each tensor once, whole or 
         SplitConfig split = split_of(tp, fusion);
         split.dropout = fusion == 1 && tp == 1;
         split.flash_attention = tp > 1;
+        if (fusion == 2) split.linear_dtype = Dtype::fp8_block;
         for (std::size_t i : {std::size_t{0}, model.layers.size() - 1})
           for (const StoragePolicy& p : policies()) {
             CAPTURE(name);
@@ -118,4 +119,19 @@ TEST_CASE("Without a policy the peak of both passes is kept tensors plus the pro
         CHECK(events >= closed * 0.95);
       }
   }
+}
+
+TEST_CASE("What waits for FP8 weight gradients are the quantised output gradients of the layer's products") {
+  const ModelSpec model = load_model("deepseek_v3");
+  SplitConfig split = split_of(1, 1);
+  split.linear_dtype = Dtype::fp8_block;
+  const LayerEvents e = layer_events(*layer_program(model, 10, split).liveness, {});
+  Bytes narrow;
+  for (const MemoryEvent& m : e.weight_grad.events) {
+    const EventTensor& t = e.tensors[m.tensor];
+    if (!m.alloc && t.name == std::string("gradient_fp8")) narrow += t.bytes;
+  }
+  // Outputs per token: q_a, q_b, kv_a, kv_b, out; shared gate and up, down; eight experts' gate and up, down.
+  const double width = 1536 + 128 * 192 + 576 + 128 * 256 + 7168 + 4096 + 7168 + 8 * (4096 + 7168);
+  CHECK(narrow.as_double() == doctest::Approx(4096 * width * (1.0 + 4.0 / 128.0)));
 }
