@@ -31,6 +31,8 @@ struct Machine {
   HostLimits host = {};
   OverlapSlowdown slowdown = {};
   ClusterSpec cluster = {};  // server and fabric; the number of servers comes from the scenario
+  // What-if: what a draw of the routing adds to balanced loads (rows, exchanges, weight pushes), times this.
+  double imbalance = 1.0;
 };
 
 }  // namespace k3sim

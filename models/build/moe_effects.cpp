@@ -102,6 +102,19 @@ MoeDraw draw_of(const MoeLayerPlan& plan) {
   return d;
 }
 
+// The same draw with its distance from balanced loads scaled.
+void scale_excess(MoeDraw& d, double factor) {
+  const auto away = [factor](double& ratio) { ratio = std::max(0.0, 1.0 + factor * (ratio - 1.0)); };
+  for (double* ratio : {&d.dispatch_ratio, &d.combine_ratio, &d.traffic.dispatch_network, &d.traffic.dispatch_nvlink,
+                        &d.traffic.combine_network, &d.traffic.combine_nvlink})
+    away(*ratio);
+  for (EpRankLoad& rank : d.ranks) away(rank.row_ratio);
+  d.replicate = scale(d.replicate, factor);
+  d.gradient_return = scale(d.gradient_return, factor);
+  d.traffic.replica_network *= factor;
+  d.traffic.replica_nvlink *= factor;
+}
+
 // Replicas and times of one draw, added to the running means.
 void add_draw(MoeEffects& e, const MoeDraw& d, double weight) {
   double replicas = 0;
@@ -177,6 +190,7 @@ MoeEffects moe_effects(const Scenario& s, const Machine& machine, const Placemen
       const MoeLayerPlan plan = model.plan({layer, m});
       if (draws->draws.empty()) take_fixed(e, plan.routed);
       draws->draws.push_back(draw_of(plan));
+      if (machine.imbalance != 1.0) scale_excess(draws->draws.back(), machine.imbalance);
     }
   for (const MoeDraw& d : draws->draws) add_draw(e, d, 1.0 / static_cast<double>(draws->draws.size()));
   e.draws = draws;
@@ -187,10 +201,11 @@ const MoeEffects& MoeEffectsCache::get(const Scenario& s, const Machine& machine
                                        std::int64_t tokens) {
   const std::vector<int> layers = moe_layers(s.model);
   const Inputs inputs{
-      layers,         layers.empty() ? FfnSpec{} : s.model.layers[static_cast<std::size_t>(layers.front())].ffn,
-      s.model.hidden, s.moe,
-      s.parallel.ep,  placement.group(GroupKind::ep).ranks_per_node,
-      tokens,         rates_of(machine.gpu.name)};
+      layers,           layers.empty() ? FfnSpec{} : s.model.layers[static_cast<std::size_t>(layers.front())].ffn,
+      s.model.hidden,   s.moe,
+      s.parallel.ep,    placement.group(GroupKind::ep).ranks_per_node,
+      tokens,           rates_of(machine.gpu.name),
+      machine.imbalance};
   Entry* entry = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -55,6 +55,7 @@ class MoeEffectsCache {
     int ep = 1, domain_ranks = 1;
     std::int64_t tokens = 0;
     std::string rates;
+    double imbalance = 1.0;
     bool operator==(const Inputs&) const = default;
   };
   struct Entry {

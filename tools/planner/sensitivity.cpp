@@ -70,6 +70,7 @@ constexpr Input kInputs[] = {
     {"NVLink bandwidth", scale_nvlink},
     {"NIC bandwidth", scale_nic},
     {"expert exchange", [](Machine& m, double f) { m.software.ep_efficiency *= f; }},
+    {"expert imbalance", [](Machine& m, double f) { m.imbalance /= f; }},
     {"host link", [](Machine& m, double f) { m.gpu.host_link = m.gpu.host_link * f; }},
     {"kernel launch",
      [](Machine& m, double f) {
@@ -111,18 +112,13 @@ std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Machine& 
   quick.reuse = {};
   const double base = step_of(scenario, machine, quick);
   std::vector<Sensitivity> out;
+  const RoutingConfig& routing = scenario.moe.routing;
+  const bool balanced = routing.source == "balanced" && routing.skew_sigma == 0;
   for (const std::string& input : sensitivity_inputs()) {
+    if (balanced && input == "expert imbalance") continue;
     const double worse = step_of(scenario, scaled_machine(machine, input, 1.0 / (1.0 + change)), quick);
     const double better = step_of(scenario, scaled_machine(machine, input, 1.0 + change), quick);
     out.push_back({input, 100.0 * (worse / base - 1.0), 100.0 * (better / base - 1.0)});
-  }
-  // Imbalance is the scenario's, not the machine's.
-  if (scenario.moe.routing.skew_sigma > 0) {
-    Scenario worse = scenario, better = scenario;
-    worse.moe.routing.skew_sigma *= 1.0 + change;
-    better.moe.routing.skew_sigma /= 1.0 + change;
-    out.push_back({"expert imbalance", 100.0 * (step_of(worse, machine, quick) / base - 1.0),
-                   100.0 * (step_of(better, machine, quick) / base - 1.0)});
   }
   std::stable_sort(out.begin(), out.end(), [](const Sensitivity& a, const Sensitivity& b) {
     return std::abs(a.step_change_pct) > std::abs(b.step_change_pct);

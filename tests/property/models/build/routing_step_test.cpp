@@ -145,3 +145,28 @@ TEST_CASE("routing in the step: router statistics cost what their all-reduce tak
   CHECK(cost > 0.0);
   CHECK(cost <= 4 * quantile.router_statistics_time.seconds() + 1e-9);
 }
+
+TEST_CASE("routing in the step: scaling what draws add to balanced loads never makes the step shorter") {
+  for (const char* dispatcher : {"deepep", "moonep"}) {
+    CAPTURE(dispatcher);
+    const Scenario s = scenario("{dispatcher: " + std::string(dispatcher) + ", routing: {skew_sigma: 0.5, seed: 3}}");
+    const Scenario even = scenario("{dispatcher: " + std::string(dispatcher) + "}");
+    Machine machine = load_machine(s);
+    StepOptions o;
+    o.graph.detail = StepGraphOptions::Detail::kernel;
+    o.memory.emulated_ranks = 0;
+    const auto step = [&](const Scenario& of, double imbalance) {
+      machine.imbalance = imbalance;
+      return predict_step(of, machine, o).summary.step.seconds();
+    };
+    double last = 0;
+    for (const double factor : {0.0, 0.5, 1.0, 1.1, 2.0}) {
+      CAPTURE(factor);
+      CHECK(step(s, factor) > last * (1 - 1e-6));
+      last = step(s, factor);
+    }
+    CHECK(last > step(s, 0.0) * 1.01);
+    // Without excess only the plan's fixed time and the shapes of the groups are left.
+    CHECK(step(s, 0.0) == doctest::Approx(step(even, 1.0)).epsilon(0.05));
+  }
+}
