@@ -41,6 +41,7 @@ struct Case {
   CaseParallel parallel;
   std::optional<double> mbs, gbs, grad_accum, local_batch;
   std::string framework, schedule, overlap, token_drop, dispatcher, method, notes;
+  std::vector<int> stage_layers;  // where a source says how it cut the layers
   CaseMeasured measured;
   std::string nearest_convention;
   std::optional<double> gflops_causal, gflops_full, gflops_6n;  // per token, forward and backward

@@ -140,6 +140,7 @@ class Mapper {
       lighter_ends(layers);
     if (c_.framework.rfind("nanotron", 0) == 0 && k.pp > 1 && k.vpp == 1)
       k.stage_layers = nanotron_stage_layers(c_.model, k.pp);
+    if (!c_.stage_layers.empty()) k.stage_layers = c_.stage_layers;
     if (k.pp * k.vpp > layers && k.stage_layers.empty())
       return refuse(fmt::format("{} model chunks but {} layers", k.pp * k.vpp, layers));
   }
@@ -198,7 +199,7 @@ class Mapper {
       s_.schedule.extra_warmup = s_.parallel.pp / 2;
       s_.parallel.vocabulary_overlap = false;
     }
-    if (starts(method, "redis")) s_.parallel.partition = "balanced";
+    if (starts(method, "redis") && c_.stage_layers.empty()) s_.parallel.partition = "balanced";
     if (s_.parallel.vpp > 1 && s_.schedule.name == "1f1b") s_.schedule.name = "interleaved";
     if (s_.schedule.name.find('v') != std::string::npos && s_.schedule.name != "interleaved") s_.parallel.vpp = 2;
   }

@@ -19,6 +19,7 @@ bool matches(const std::string& pattern, const std::string& id) {
 struct Entry {
   std::vector<std::string> cases;
   std::string dispatcher, overlap, schedule, token_drop, recompute, source;
+  std::vector<int> stage_layers;
 };
 
 Entry read_entry(const YamlNode& n) {
@@ -30,7 +31,9 @@ Entry read_entry(const YamlNode& n) {
   n.read("schedule", e.schedule);
   n.read("token_drop", e.token_drop);
   n.read("recompute", e.recompute);
-  if (e.dispatcher.empty() && e.overlap.empty() && e.schedule.empty() && e.token_drop.empty() && e.recompute.empty())
+  n.read("stage_layers", e.stage_layers);
+  if (e.dispatcher.empty() && e.overlap.empty() && e.schedule.empty() && e.token_drop.empty() && e.recompute.empty() &&
+      e.stage_layers.empty())
     n.problem("says nothing about its cases");
   return e;
 }
@@ -44,6 +47,7 @@ void apply(const Entry& e, Case& c) {
   replace(c.schedule, e.schedule);
   replace(c.token_drop, e.token_drop);
   replace(c.recompute, e.recompute);
+  if (!e.stage_layers.empty()) c.stage_layers = e.stage_layers;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// What sources of the published runs say beyond the fields of cases.yaml: dispatcher, overlap, schedule, token drop and
-// recomputation, each entry with the place where it was read. Lies beside the case file as supplement.yaml; absent:
-// nothing. Entries: cases (ids, a trailing * for any ending), source, and at least one of the texts. Every pattern must
-// match. Source: the entries themselves.
+// What sources of the published runs say beyond the fields of cases.yaml: dispatcher, overlap, schedule, token drop,
+// recomputation and layers per stage, each entry with the place where it was read. Lies beside the case file as
+// supplement.yaml; absent: nothing. Entries: cases (ids, a trailing * for any ending), source, and at least one of
+// these. Every pattern must match. Source: the entries themselves.
 #pragma once
 
 #include <string>
