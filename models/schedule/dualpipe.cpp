@@ -4,10 +4,21 @@
 //   2  (h+1)     x  F a, F b         6  (h+1)   x  B b, B a    second half with the weight gradient put off
 //   3  (H-h-1)   x  I b, W b, F b    7  (H-h-1) x  W, I a
 //   4  (n-2H+h+1) x (F a | B b), (F b | B a)     8  (h+1)   x  W
-// DualPipe: H = p/2, two copies of the model run in opposite directions, each on n = m/2 micro-batches; rank h and rank
-// p-1-h are mirror images. DualPipeV: H = p, one model folded into a V, n = m.
-//   bubble (H - 1)(F&B + B - 3W), B the full backward, F&B the overlapped pair; activations p + 1, parameters twice
-// Source: deepseek-ai/DualPipe dualpipe/dualpipe.py and dualpipev.py and README; engine-design section 11.
+// DualPipe: H = p/2, two copies of the model run in opposite directions, each on n = m/2 micro-batches; rank h and
+// rank p-1-h are mirror images. DualPipeV: H = p, one model folded into a V, n = m. Defined, as by the authors, for
+// n >= 2H (DualPipe: even p and m); others are refused.
+//   bubble (H - 1)(F&B + B - 3W) for F = I (published); B = I + W the full backward, F&B the overlapped pair
+//   bubble (H - 1)(F&B - 2W + F), or the published one less F if that is more, for other I >= W (derived)
+//   activations p + 1, parameters twice (published)
+// Source: deepseek-ai/DualPipe dualpipe/dualpipe.py, dualpipev.py and README; engine-design section 11.
+//
+// The published bubble is the idle time of the innermost rank (h = H - 1, most pairs) over the whole step; with F&B =
+// F + B all ranks have the same work and any of them will do. Derivation, for B <= F&B: the longest path ends with the
+// innermost rank's 2(n - H) - 1 pairs, H - 1 pairs outwards, a full backward, 2H - 1 input gradients through the model
+// and a weight gradient. It begins with the H - 1 forwards that the innermost rank waits for and that rank's own
+// 2H + 1 forwards and unpaired backward, or with the first micro-batch: 2H forwards, H - 1 input gradients, that
+// backward. Less the rank's own work (2H + 1 forwards, 2H + 1 full backwards, the pairs) this leaves the two forms; at
+// F = I the first is the published one and the longer.
 #include <fmt/format.h>
 
 #include <algorithm>

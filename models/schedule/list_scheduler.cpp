@@ -50,7 +50,7 @@ class Clock {
     ranks_.resize(static_cast<std::size_t>(out_.ranks));
     for (int r = 0; r < out_.ranks; ++r) {
       rank(r).stages = out_.stages_of_rank(r);
-      rank(r).remaining = static_cast<int>(rank(r).stages.size() * m) * (policy.split ? 3 : 2);
+      rank(r).remaining = static_cast<int>(rank(r).stages.size() * m) * 3;
       out_.actions[static_cast<std::size_t>(r)].clear();
       wakes_.push({Time(), r});
     }
@@ -104,7 +104,7 @@ class Clock {
       const Time at = next_backward_at(r.stages[i]);
       if (at > now || at >= earliest) continue;
       earliest = at;
-      best = {policy_.split ? ActionKind::kInputGrad : ActionKind::kBackward, r.stages[i]};
+      best = {ActionKind::kInputGrad, r.stages[i]};
     }
     return best;
   }
@@ -128,17 +128,11 @@ class Clock {
     return next == kUnknown || now + work <= next + scale(work, policy_.patience);
   }
 
-  bool prefers_forward(int forward_stage, int backward_stage) {
-    if (policy_.prefer == Prefer::kOldest)
-      return stage(forward_stage).next_forward < stage(backward_stage).next_backward;
-    return policy_.prefer == Prefer::kForward;
-  }
-
   void decide(int index, Time now) {
     RankState& r = rank(index);
     const Choice forward = best_forward(r, now), backward = best_backward(r, now);
     const bool both = forward.stage >= 0 && backward.stage >= 0;
-    const bool take_forward = both ? prefers_forward(forward.stage, backward.stage) : forward.stage >= 0;
+    const bool take_forward = both ? policy_.prefer == Prefer::kForward : forward.stage >= 0;
     if (take_forward) return start(index, forward, now);
     if (backward.stage >= 0) return start(index, backward, now);
     if (weight_fits(r, now)) return start(index, {ActionKind::kWeightGrad, r.weights.front().stage}, now);
@@ -163,12 +157,9 @@ class Clock {
       row.push_back(r.weights.front());
       r.weights.pop_front();
     } else {
-      end += policy_.split ? t.input_grad : t.input_grad + t.weight_grad;
+      end += t.input_grad;
       row.push_back(make_action(choice.kind, choice.stage, st.next_backward));
-      if (policy_.split)
-        r.weights.push_back(make_action(ActionKind::kWeightGrad, choice.stage, st.next_backward));
-      else
-        --r.held;
+      r.weights.push_back(make_action(ActionKind::kWeightGrad, choice.stage, st.next_backward));
       backward_done(choice.stage, st.next_backward++, end);
     }
     --r.remaining;

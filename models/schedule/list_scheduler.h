@@ -16,12 +16,11 @@
 
 namespace k3sim {
 
-enum class Prefer { kBackward, kForward, kOldest };  // kOldest: the smaller micro-batch, then the backward
+enum class Prefer { kBackward, kForward };
 
 struct ListPolicy {
   double patience = 0.5;  // share of a weight gradient that may delay the next forward or backward
   Prefer prefer = Prefer::kBackward;
-  bool split = true;  // I and W apart; false: full backwards
 };
 
 struct ListInput {

@@ -12,6 +12,7 @@ struct ScheduleInfo {
   const char* name;
   const char* description;
   const char* bubble;  // closed form; F, B, W per rank and micro-batch, p ranks, m micro-batches, v chunks
+  const char* basis;   // who says so (published, derived: proof in the generator's header), and for which m and times
   const char* memory;  // peak activations, in micro-batches of one rank's layers
   const char* source;
   Schedule (*generate)(const ScheduleSpec&);

@@ -2,11 +2,15 @@
 // 1F1B's. In steady state every rank repeats six unit slots per micro-batch: F a, F b, I b, I a at fixed offsets and
 // two weight gradients in the slots left over. The start and the end of the pattern leave holes; every action there
 // moves to its earliest free slot that keeps the activations within the pattern's own peak ("squeeze").
-//   V-Min : bubble about 2/3 of 1F1B's: 4p - 5 chunk units (4p - 7 if 3 divides p); activations floor((p + 4) / 3)
-//   V-Half: bubble about 1/2 of 1F1B's: 3p - 4 chunk units for odd p, 3p - 7 for even p >= 4; floor((p + 2) / 2)
-// for F = B = W (a chunk unit is a sixth of a rank's work per micro-batch). Other times keep the order.
-// Source: arXiv 2405.15362; sail-sg/zero-bubble-pipeline-parallelism (zbv_greedy.py: offsets; results compared with
-// it).
+//   V-Min : bubble about 2/3 of 1F1B's, activations floor((p + 4) / 3)
+//   V-Half: bubble about 1/2 of 1F1B's, activations floor((p + 2) / 2)
+// for F = B = W; the bubbles are published as approximations, the activations exactly. Other times keep the order.
+// Source: arXiv 2405.15362; sail-sg/zero-bubble-pipeline-parallelism (README; zbv_greedy.py: offsets, results).
+//
+// The exact bubbles are those of the authors' own scheduler, run for p = 2 ... 16 and up to 8p micro-batches: in chunk
+// units (a sixth of a rank's work per micro-batch) V-Min 4p - 5 (4p - 7 if 3 divides p), V-Half 3p - 4 for odd p,
+// 3p - 7 for even p >= 4 and 1 for p = 2; more where m is hardly above p. Ours are never larger. 4p - 5 is what the
+// repeating pattern itself leaves: the first rank ends its last weight gradient at slot 6(m - 1) + 4p + 1.
 #include <algorithm>
 #include <array>
 #include <optional>

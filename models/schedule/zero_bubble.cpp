@@ -1,10 +1,18 @@
 // Zero-bubble schedules on one stage per rank: the backward is split, and weight gradients fill what would be idle.
 // Rank r runs its warm-up forwards, then F I in turn, the weight gradients trailing by a lag that grows with r:
-//   ZB-H1: warm-up p - 1 - r, lag r;    bubble (p - 1)(F + B - W), activations p (F..W) on every rank
-//   ZB-H2: warm-up 2(p - 1 - r), lag 2r; bubble (p - 1)(F + B - 2W), activations 2p - 1
+//   ZB-H1: warm-up p - 1 - r, lag r, activations p (F..W) everywhere
+//          bubble (p - 1)(F + B - W) for m >= p (published)
+//   ZB-H2: warm-up 2(p - 1 - r), lag 2r, activations min(m, 2p - 1)
+//          bubble (p - 1)(F + B - 2W) for m >= 2p - 1 (published), W more for each micro-batch below (derived)
 // The bubble is the largest (end - start) of a rank beyond its work: ranks may start and stop at different times.
-// Closed forms hold for m >= p (H1), m >= 2p - 1 (H2) and W <= min(F, B) (H1), F = B = W (H2).
+// Holds for W <= min(F, B) and, H2, 2W <= F + B.
 // Source: arXiv 2401.10241 section 2 and figures 2, 3 (handcrafted schedules).
+//
+// Derivation of both, with the last rank's lag L = p - 1 or 2(p - 1): that rank starts after p - 1 forwards and never
+// waits; its last input gradient ends after m (F + B) and the max(0, m - 1 - L) weight gradients that the lag lets it
+// run; p - 1 input gradients and a weight gradient later the first rank ends. Beyond m (F + B + W) that leaves
+// (p - 1)(F + B) less min(m - 1, L) W. ZB-H2 is optimal for F = B = W and m < 2p - 1: the first rank has only m
+// forwards to run until its first input gradient arrives, 2p - 1 forward times after its start.
 #include <algorithm>
 
 #include "models/schedule/generators.h"
