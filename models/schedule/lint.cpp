@@ -19,13 +19,22 @@ std::string proof_text(const Schedule& s, const LintReport& report) {
   const auto [least, most] = std::minmax_element(report.peak_activations.begin(), report.peak_activations.end());
   std::string out = fmt::format(
       "valid: all {} actions of {} ranks run to the end in an order that respects every dependency, so there is no "
-      "deadlock\nactivations held at most (stage x micro-batch): {}",
+      "deadlock\nmemory: at most {} activations (stage x micro-batch) on every rank",
       report.actions, s.ranks, *most);
-  out += fmt::format("; per rank{}:", *least == *most ? " alike" : "");
-  for (std::size_t r = 0; r < report.peak_activations.size() && r < 64; ++r)
-    out += fmt::format(" {}", report.peak_activations[r]);
-  if (report.peak_activations.size() > 64) out += " ...";
+  if (*least != *most) {
+    out += "; by rank:";
+    for (std::size_t r = 0; r < report.peak_activations.size() && r < 64; ++r)
+      out += fmt::format(" {}", report.peak_activations[r]);
+    if (report.peak_activations.size() > 64) out += " ...";
+  }
+  for (const std::string& note : report.notes) out += "\nnote: " + note;
   return out + "\n";
+}
+
+bool has_action(const Schedule& s, ActionKind kind) {
+  return std::any_of(s.actions.begin(), s.actions.end(), [&](const auto& row) {
+    return std::any_of(row.begin(), row.end(), [&](const Action& a) { return a.kind == kind; });
+  });
 }
 
 // Failing position per rank; the smallest index of a rank wins.
@@ -81,6 +90,10 @@ LintReport lint_schedule(const Schedule& schedule) {
   }
   report.valid = true;
   count_peaks(schedule, report);
+  if (has_action(schedule, ActionKind::kUnshard) && !has_action(schedule, ActionKind::kReduceGrad))
+    report.notes.emplace_back(
+        "no REDUCE_GRAD: the file gathers parameters but reduces no gradients; older PyTorch does that in the last "
+        "backward, the current one only where the file says so");
   report.text = proof_text(schedule, report);
   return report;
 }

@@ -5,9 +5,9 @@
 //   counts     every micro-batch once per stage: one F, and one B or one I and one W; F before B / I before W
 //   transfers  if there are any: one matching send and receive per boundary between ranks, none inside a rank, and both
 //              sides of a pair of ranks in the same order (the runtime matches them by order)
-//   phases     gather / free alternate around compute; one reduction after a stage's last gradient if any stage
-//   reduces;
-//              offloaded activations come back before their backward
+//   phases     gather / free alternate around compute; one reduction after a stage's last gradient, on all stages or
+//              none (a note if parameters are gathered and nothing is reduced, as older dumps have it); offloaded
+//              activations come back before their backward
 //   deadlock   the queue-drain execution reaches the end; else the cycle of waiting ranks is named
 // Proof: the execution itself (all actions were run in an order that respects every dependency), with the activations
 // held at most on each rank.
@@ -26,6 +26,7 @@ struct LintReport {
   std::vector<ScheduleProblem> problems;
   std::vector<int> peak_activations;  // per rank, (stage, micro-batch) pairs from F to W or B; filled when valid
   std::size_t actions = 0;            // that the proof ran through
+  std::vector<std::string> notes;     // valid, but worth knowing; part of the text
   std::string text;                   // proof, or the failing prefix drawn
 };
 

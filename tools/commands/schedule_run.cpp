@@ -227,7 +227,8 @@ int run_schedule_lint(const ScheduleCommandOptions& o, CommandContext& context) 
                         {"stages", file.schedule.stages},
                         {"microbatches", file.schedule.microbatches},
                         {"dialect", dialect},
-                        {"peak_activations", report.peak_activations}}
+                        {"peak_activations", report.peak_activations},
+                        {"notes", report.notes}}
                        .dump()
                 << '\n';
     return report.valid ? 0 : 1;

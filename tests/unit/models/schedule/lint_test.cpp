@@ -92,6 +92,10 @@ TEST_CASE("lint: only the ranks of the cycle are named") {
 TEST_CASE("lint: reductions and gathered parameters") {
   CHECK(complains("0F0,0REDUCE_GRAD,0B0\n", "before the stage's last weight gradient"));
   CHECK(complains("0F0,1F0,1B0,1REDUCE_GRAD,0B0\n", "the gradients of stage 0 are never reduced"));
+  const LintReport none = lint_text("0UNSHARD,0F0,0B0\n");  // as older PyTorch writes it
+  CHECK(none.valid);
+  CHECK(none.text.find("note: no REDUCE_GRAD") != std::string::npos);
+  CHECK(lint_text("0UNSHARD,0F0,0B0,0REDUCE_GRAD\n").notes.empty());
   CHECK(complains("0UNSHARD,0F0,0RESHARD,0B0\n", "runs without gathered parameters"));
   CHECK(complains("0UNSHARD,0UNSHARD,0F0,0B0\n", "there already"));
   CHECK(complains("0F0,0RESHARD,0B0\n", "not gathered"));
