@@ -138,9 +138,7 @@ Schedule generate_hanayo(const ScheduleSpec& spec) {
   if (spec.chunks % 2 != 0)
     refuse_schedule(spec, "chunks",
                     fmt::format("needs two chunks per rank and wave, an even number, got {}", spec.chunks));
-  ScheduleSpec grouped = spec;
-  grouped.group_size = 0;
-  return WaveClock(folded_schedule(spec, spec.chunks), interleaved_groups(grouped)).run();
+  return WaveClock(folded_schedule(spec, spec.chunks), interleaved_groups(spec)).run();
 }
 
 }  // namespace k3sim

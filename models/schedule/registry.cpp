@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "models/schedule/generators.h"
@@ -87,6 +88,10 @@ void check_numbers(const ScheduleSpec& spec, const ScheduleInfo& info) {
   if (spec.extra_warmup > 0 && !info.takes_extra_warmup)
     refuse_schedule(spec, "extra_warmup", "has a fixed warm-up and takes no extra micro-batches");
   if (spec.group_size < 0) refuse_schedule(spec, "group_size", fmt::format("cannot be {}", spec.group_size));
+  if (spec.group_size > 0 && info.generate != generate_interleaved && info.generate != generate_k3)
+    refuse_schedule(spec, "group_size", "takes the micro-batches in groups of its own");
+  if (!(spec.memory_limit >= 0) || std::isinf(spec.memory_limit))
+    refuse_schedule(spec, "memory_limit", fmt::format("cannot be {}", spec.memory_limit));
   if (info.fixed_chunks > 1 && spec.chunks > 1 && spec.chunks != info.fixed_chunks)
     refuse_schedule(spec, "chunks", fmt::format("has {} chunks per rank, got {}", info.fixed_chunks, spec.chunks));
 }

@@ -45,6 +45,7 @@ void generate_check_time_64x512(benchmark::State& state, const char* name, int c
 }
 BENCHMARK_CAPTURE(generate_check_time_64x512, one_f_one_b, "1f1b", 1)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate_check_time_64x512, k3, "k3", 2)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(generate_check_time_64x512, hanayo, "hanayo", 4)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(generate_check_time_64x512, v_min, "v_min", 1)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -46,7 +46,7 @@ CsvSchedule parse_file(const std::string& path) {
 
 Schedule named(const ScheduleCommandOptions& o) {
   ScheduleSpec spec{.name = o.source, .ranks = o.ranks, .chunks = o.chunks, .microbatches = o.microbatches};
-  if (find_schedule(o.source).fixed_chunks > 0) spec.chunks = 1;
+  if (o.chunks >= 1 && find_schedule(o.source).fixed_chunks > 0) spec.chunks = 1;
   spec.group_size = o.group_size;
   spec.extra_warmup = o.extra_warmup;
   spec.slices = o.slices;

@@ -51,6 +51,8 @@ TEST_CASE("registry: impossible numbers are refused with the reason") {
   CHECK(has(refusal({.name = "gpipe", .ranks = 4, .microbatches = 8, .extra_warmup = 1}), "fixed warm-up"));
   CHECK(has(refusal({.name = "interleaved", .ranks = 1000, .chunks = 64, .microbatches = 8}), "64000 stages"));
   CHECK(has(refusal({.name = "1f1b", .ranks = 1000, .microbatches = 1000000}), "actions"));
+  CHECK(has(refusal({.name = "1f1b", .ranks = 4, .microbatches = 8, .group_size = 3}), "groups of its own"));
+  CHECK(has(refusal({.name = "automatic", .ranks = 4, .microbatches = 8, .memory_limit = -1}), "cannot be -1"));
   CHECK(has(refusal({.name = "dualpipe", .ranks = 3, .microbatches = 6}), "even number of ranks"));
   CHECK(has(refusal({.name = "dualpipe_v", .ranks = 4, .microbatches = 7}),
             "at least as many micro-batches as stages (8)"));
