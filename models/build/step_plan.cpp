@@ -101,6 +101,7 @@ Schedule make_plan_schedule(const Scenario& s, std::int64_t microbatches, const 
   spec.microbatches = static_cast<int>(microbatches);
   spec.extra_warmup = s.schedule.extra_warmup;
   spec.split_wgrad = s.schedule.split_wgrad;
+  spec.overlap_send_with_wgrad = s.overlap.p2p;
   spec.slices = s.schedule.slices;
   spec.memory_limit = s.schedule.memory_limit;
   spec.times_per_stage = times;

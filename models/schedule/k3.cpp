@@ -4,8 +4,9 @@
 //             experts | SE1 beside dispatch-backward | attention
 // An action's annotations say which phases it has; the layer program turns them into tasks. With split_wgrad the routed
 // experts' weight gradients are an action W of their own right after their backward I (which carries all other weight
-// gradients), so the gradient travels upstream while W runs; overlap_send_with_wgrad lets W start without waiting for
-// that send. Parameter gathers stand before every run of one chunk, the reduction after its last gradient.
+// gradients), so the gradient travels upstream while W runs; overlap_send_with_wgrad (overlap.p2p of a
+// scenario) lets W start without waiting for that send. Parameter gathers stand before every run of one chunk, the
+// reduction after its last gradient.
 //   bubble (p - 1)(F + I) / v with split_wgrad, (p - 1)(F + I + W) / v without (derived: the interleaved bubble, whose
 //   last p - 1 backwards run upstream without W; the report publishes no form), activations as interleaved
 // Source: k3-facts section 2.2 (technical report section 5.2, figure 11: 14 / 12 / 10 forwards before the first

@@ -7,7 +7,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAIL: $*" >&2; exit 1; }
 
-"$k3sim" schedule list | grep -q "zb_v" || fail "list misses zb_v"
+"$k3sim" schedule list > "$work/list.txt"
+grep -q "zb_v .*published for m >= 2p-1, derived below" "$work/list.txt" || fail "list: zb_v's formula says not where it is from"
 
 for file in "$data"/*.csv; do
   "$k3sim" schedule lint "$file" > /dev/null || fail "lint rejects $file"
@@ -58,6 +59,11 @@ printf 'stage,forward,input_grad,weight_grad,transfer\n0,2 ms,2 ms,1 ms,0 ms\n1,
   python3 -c 'import json, sys; r = json.load(sys.stdin); assert r["ranks"] == 16 and 40 < r["makespan_s"] < 150, r["makespan_s"]' ||
   fail "durations of a scenario"
 grep -q "</svg>" "$work/scale.svg" || fail "svg to scale"
+for p2p in true false; do
+  "$k3sim" schedule show k3 --scenario k3_2048_h800 --set overlap.p2p=$p2p > "$work/$p2p.txt"
+done
+grep -q "routed experts, beside the send of their backward" "$work/true.txt" || fail "weight gradients beside the send"
+grep -q "beside the send" "$work/false.txt" && fail "a send that nothing may overlap is drawn beside weight gradients"
 
 if "$k3sim" schedule show 1f1b --ranks 3 --microbatches 4 --stage-times "$work/times.csv" 2> "$work/err.txt"; then fail "times of two stages for three"; fi
 grep -q "times for 2 stages" "$work/err.txt" || fail "message about missing stage times"
