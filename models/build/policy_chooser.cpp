@@ -68,16 +68,29 @@ class Chooser {
         own_(plan, machine),
         forced_(make_recompute_policy(plan.scenario.activation, plan.scenario.model)),
         presets_(activation_presets(plan.scenario.model)) {
-    plan_.choices.resize(static_cast<std::size_t>(plan.schedule.ranks));
+    for (int rank = 0; rank < plan.schedule.ranks; ++rank) {
+      problems_.push_back(policy_problem(plan_, machine_, rank));
+      limits_.push_back(problems_.back().limit);
+    }
+    plan_.choices.resize(problems_.size());
     closest_.resize(plan_.choices.size());
+  }
+
+  // False when the choices are of other layers.
+  bool take(const std::vector<PolicyChoice>& choices) {
+    if (choices.size() != problems_.size()) return false;
+    for (std::size_t r = 0; r < choices.size(); ++r) {
+      const std::vector<PolicyLayer>& layers = problems_[r].layers;
+      if (!std::equal(layers.begin(), layers.end(), choices[r].tensors.begin(), choices[r].tensors.end(),
+                      [](const PolicyLayer& l, const auto& how) { return l.tensors.size() == how.size(); }))
+        return false;
+    }
+    for (std::size_t r = 0; r < choices.size(); ++r) apply(static_cast<int>(r), choices[r]);
+    return true;
   }
 
   void run() {
     const int ranks = plan_.schedule.ranks;
-    for (int rank = 0; rank < ranks; ++rank) {
-      problems_.push_back(policy_problem(plan_, machine_, rank));
-      limits_.push_back(problems_.back().limit);
-    }
     // Receivers first: what they leave free is room for the ranks that send to them.
     for (int rank = ranks - 1; rank >= 0; --rank) {
       const int partner = remote_partner(plan_.schedule, rank);
@@ -263,8 +276,10 @@ bool surely_short(const StepPlan& plan, const Machine& machine) {
 
 }  // namespace
 
-void choose_stage_policies(StepPlan& plan, const Machine& machine, const Scenario& scenario) {
+void choose_stage_policies(StepPlan& plan, const Machine& machine, const Scenario& scenario,
+                           const std::vector<PolicyChoice>* fixed) {
   Chooser chooser(plan, machine);
+  if (fixed && chooser.take(*fixed)) return;
   chooser.run();
   Verdict best = chooser.run_against_allocator();
   for (const NamedPreset& preset : chooser.presets()) {

@@ -65,6 +65,7 @@ class Search {
  public:
   Search(const PolicyProblem& p, std::vector<Treatments> start) : p_(p), how_(std::move(start)) {
     for (std::size_t l = 0; l < p_.layers.size(); ++l) cost_.push_back(cost_of(p_, p_.layers[l], how_[l]));
+    moves_.resize(cost_.size());
     now_ = sums(cost_.size(), {});
   }
 
@@ -107,45 +108,66 @@ class Search {
     return freed <= 0 ? -1.0 : freed / (std::max(0.0, s.added - now_.added) + 1e-7);
   }
 
+  // One layer kind treated otherwise.
+  struct Move {
+    Treatments how;
+    LayerCost cost;
+  };
+
   // Takes the move with the highest positive value.
   template <class Value>
   bool step(const Value& value) {
     double best = 1e-12;
     std::size_t best_layer = 0;
-    Treatments best_how;
+    const Move* taken = nullptr;
     for (std::size_t l = 0; l < how_.size(); ++l)
-      for_each_move(l, [&] {
-        const LayerCost c = cost_of(p_, p_.layers[l], how_[l]);
-        const double v = value(sums(l, c));
-        if (v > best) best = v, best_layer = l, best_how = how_[l];
-      });
-    if (best_how.empty()) return false;
-    how_[best_layer] = best_how;
-    cost_[best_layer] = cost_of(p_, p_.layers[best_layer], best_how);
+      for (const Move& move : moves(l)) {
+        const double v = value(sums(l, move.cost));
+        if (v > best) best = v, best_layer = l, taken = &move;
+      }
+    if (!taken) return false;
+    how_[best_layer] = taken->how;
+    cost_[best_layer] = taken->cost;
+    moves_[best_layer].clear();
     now_ = sums(cost_.size(), {});
     return true;
   }
 
-  // Makes each move in turn, lets the visitor look, and takes it back.
-  template <class Visit>
-  void for_each_move(std::size_t l, const Visit& visit) {
+  // They depend on their own layer alone, so that a step makes only those of one layer anew.
+  const std::vector<Move>& moves(std::size_t l) {
+    std::vector<Move>& known = moves_[l];
+    if (known.empty()) {
+      Treatments how = how_[l];
+      const auto add = [&] { known.push_back({how, cost_of(p_, p_.layers[l], how)}); };
+      move_tensors(l, how, add);
+      if (p_.recompute) move_modules(l, how, add);
+    }
+    return known;
+  }
+
+  template <class Add>
+  void move_tensors(std::size_t l, Treatments& how, const Add& add) const {
     const std::vector<SavedTensor>& tensors = p_.layers[l].tensors;
-    Treatments& how = how_[l];
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const TensorTreatment before = how[i];
       for (const TensorTreatment& t : kOptions) {
         if (t == before || !allowed(tensors[i], t)) continue;
         how[i] = t;
-        visit();
+        add();
       }
       how[i] = before;
     }
-    for (int m = 0; p_.recompute && m < kModules; ++m) {
+  }
+
+  template <class Add>
+  void move_modules(std::size_t l, Treatments& how, const Add& add) const {
+    const std::vector<SavedTensor>& tensors = p_.layers[l].tensors;
+    for (int m = 0; m < kModules; ++m) {
       const Treatments before = how;
       for (std::size_t i = 1; i < tensors.size(); ++i)
         if (tensors[i].module == static_cast<Module>(m) && tensors[i].recomputable)
           how[i] = {true, false, StoragePlace::gpu};
-      if (how != before) visit();
+      if (how != before) add();
       how = before;
     }
   }
@@ -160,6 +182,7 @@ class Search {
   const PolicyProblem& p_;
   std::vector<Treatments> how_;
   std::vector<LayerCost> cost_;
+  std::vector<std::vector<Move>> moves_;  // by layer; empty: to be made
   Sums now_;
 };
 

@@ -36,7 +36,9 @@ PolicyProblem policy_problem(const StepPlan& plan, const Machine& machine, int r
 Bytes host_share(const StepPlan& plan, const Machine& machine);
 
 // Replaces the layers of every rank by those of its choice; plan.choices tells what was chosen. `scenario`: as it was
-// before a balanced partition, for the presets' own plans.
-void choose_stage_policies(StepPlan& plan, const Machine& machine, const Scenario& scenario);
+// before a balanced partition, for the presets' own plans. `fixed` is taken without a search when it is of these
+// layers.
+void choose_stage_policies(StepPlan& plan, const Machine& machine, const Scenario& scenario,
+                           const std::vector<PolicyChoice>* fixed = nullptr);
 
 }  // namespace k3sim

@@ -73,7 +73,7 @@ class Planner {
           place_vision(plan_.schedule, plan_.scenario.vision.placement, plan_.vision.microbatches, stage_costs(plan_));
     }
     if (plan_.scenario.activation.policy == "auto")
-      choose_stage_policies(plan_, machine_, asked_);
+      choose_stage_policies(plan_, machine_, asked_, reuse.choices.get());
     else
       keep_on_receivers(plan_, machine_);
     return std::move(plan_);

@@ -46,6 +46,9 @@ struct StepReuse {
   std::shared_ptr<const std::vector<Chunk>> chunks = {};  // also pp x vpp and recompute shares; points into `layers`
   std::shared_ptr<const Schedule> schedule = {};          // schedule, pp, vpp, micro-batches, overlap_ep
   MoeEffectsCache* moe = nullptr;                         // any scenario: remembers effects by their inputs
+  // Policy auto: what a search chose for the ranks of a plan with the same layers and ranks, taken instead of searching
+  // again. Whoever compares steps fixes it: a search has its own steps.
+  std::shared_ptr<const std::vector<PolicyChoice>> choices = {};
 };
 // Throws ConfigError when the layout is impossible (message names the numbers).
 StepPlan make_step_plan(const Scenario& scenario, const Machine& machine, const StepReuse& reuse = {});

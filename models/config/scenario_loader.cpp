@@ -88,10 +88,10 @@ void settle(const YamlDocument& document, Scenario& scenario) {
 std::string find_scenario_file(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return (fs::path(path) / "scenario.yaml").string();
-  const bool is_name = path.find('/') == std::string::npos && !path.ends_with(".yaml");
-  if (fs::exists(path, error) || !is_name) return path;
+  if (fs::exists(path, error) || path.ends_with(".yaml")) return path;
   const std::string shipped = data_path("scenarios/" + path + "/scenario.yaml");
   if (fs::exists(shipped, error)) return shipped;
+  if (path.find('/') != std::string::npos) return path;
   Problem unknown;
   unknown.what = fmt::format("no file and no shipped scenario is called '{}'", path);
   unknown.hint = did_you_mean(path, shipped_scenarios());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "models/config/expert_width.h"
 #include "models/config/scenario_loader.h"
@@ -42,6 +43,8 @@ const std::vector<Mechanism>& mechanisms() {
        {"attnres.pipeline=cached", "model.attnres=true"},
        {"attnres.pipeline=naive"}},
       {"activation manager -> full recompute", {"activation.policy=unified"}, {"activation.policy=full"}},
+      {"activation manager -> full recompute", {"activation.policy=auto"}, {"activation.policy=full"}},
+      {"offload off", {"activation.policy=auto"}, {"activation.forbid=[offload, remote_offload]"}},
       {"offload off", {"activation.policy=unified"}, {"activation.forbid=[offload, remote_offload]"}},
       {"offload off", {"activation.offload=true"}, {"activation.offload=false"}},
       {"pipeline ZeRO-2 -> ZeRO-1 on the GPU", {"optimizer.gradient_shards=cpu"}, {"optimizer.gradient_shards=gpu"}},
@@ -109,13 +112,16 @@ std::string text_of(const Scenario& s, const std::string& key) {
 struct Off {
   std::vector<std::string> overrides;
   std::vector<bool (*)(Scenario&)> changes;
+  bool policy = false;  // the activation policy is among them
   void add(const Mechanism& m) {
+    for (const std::string& o : m.off) policy = policy || o.starts_with("activation.");
     overrides.insert(overrides.end(), m.off.begin(), m.off.end());
     if (m.change) changes.push_back(m.change);
   }
 };
 
-Evaluation with_off(const std::string& path, const Off& off, MachineStore& machines, const EvaluateOptions& options) {
+Evaluation with_off(const std::string& path, const Off& off, MachineStore& machines, EvaluateOptions options) {
+  if (off.policy) options.reuse.choices.reset();
   try {
     Scenario s = load_scenario(path, off.overrides);
     for (const auto change : off.changes) change(s);
@@ -126,6 +132,17 @@ Evaluation with_off(const std::string& path, const Off& off, MachineStore& machi
     out.text = e.problems().empty() ? e.what() : e.problems().front().key + ": " + e.problems().front().what;
     return out;
   }
+}
+
+// Policy auto: rows keep what was chosen for the scenario, so that they show their mechanism and not another search.
+EvaluateOptions with_choices(const Scenario& scenario, const Evaluation& base, MachineStore& machines,
+                             EvaluateOptions options) {
+  if (scenario.activation.policy != "auto" || !base.prediction.plan) return options;
+  options.reuse.choices = std::make_shared<const std::vector<PolicyChoice>>(base.prediction.plan->choices);
+  const Evaluation again = evaluate(scenario, machines, options);
+  // A preset that won as a whole has no choices that say all of it.
+  if (again.prediction.summary.fingerprint != base.prediction.summary.fingerprint) options.reuse.choices.reset();
+  return options;
 }
 
 AblationRow make_row(const Mechanism& m, bool cumulative, const Evaluation& e, const StepSummary& against) {
@@ -145,10 +162,13 @@ AblationRow make_row(const Mechanism& m, bool cumulative, const Evaluation& e, c
 }  // namespace
 
 Ablation ablate(const std::string& path, const std::vector<std::string>& overrides, MachineStore& machines,
-                const EvaluateOptions& options) {
+                const EvaluateOptions& asked) {
   const Scenario scenario = load_scenario(path, overrides);
-  const Evaluation base = evaluate(scenario, machines, options);
+  EvaluateOptions whole = asked;
+  whole.keep_graph = true;
+  const Evaluation base = evaluate(scenario, machines, whole);
   if (!base.simulated()) throw ConfigError(base.text);
+  const EvaluateOptions options = with_choices(scenario, base, machines, asked);
   Ablation out;
   out.base = base.prediction.summary;
   std::vector<AblationRow> cumulative;

@@ -40,7 +40,7 @@ struct Ablation {
 
 // `path` and `overrides` as for load_scenario.
 Ablation ablate(const std::string& path, const std::vector<std::string>& overrides, MachineStore& machines,
-                const EvaluateOptions& options);
+                const EvaluateOptions& asked);
 CsvTable ablation_table(const Ablation& ablation);
 
 }  // namespace k3sim

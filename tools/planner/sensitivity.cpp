@@ -79,6 +79,13 @@ constexpr Input kInputs[] = {
      }},
 };
 
+// What policy auto chose on the machine as it is: an input that gets worse does not bring a new search with it.
+std::shared_ptr<const std::vector<PolicyChoice>> chosen(const Scenario& s, const Machine& m, StepOptions options) {
+  if (s.activation.policy != "auto") return {};
+  options.keep_graph = true;
+  return std::make_shared<const std::vector<PolicyChoice>>(predict_step(s, m, options).plan->choices);
+}
+
 double step_of(const Scenario& s, const Machine& m, const StepOptions& options) {
   return predict_step(s, m, options).summary.step.seconds();
 }
@@ -110,6 +117,7 @@ std::vector<Sensitivity> sensitivities(const Scenario& scenario, const Machine& 
   quick.memory.emulated_ranks = 0;
   quick.keep_graph = false;
   quick.reuse = {};
+  quick.reuse.choices = chosen(scenario, machine, quick);
   const double base = step_of(scenario, machine, quick);
   std::vector<Sensitivity> out;
   const RoutingConfig& routing = scenario.moe.routing;

@@ -1,7 +1,8 @@
 // What 10 % on each input does to the step: the machine's numbers are scaled one at a time and the step is predicted
-// again. "expert imbalance": what routing adds to balanced rows, exchanges and weight pushes, with the same draws (a
-// skew drawn anew changes a plan of replicas by more than 10 % of the skew does). Positive change: the step gets longer
-// when the input gets 10 % worse. Source: issue "What-if" (sensitivity); peers.md (d) 9.
+// again, with the activation policy that was chosen. "expert imbalance": what routing adds to balanced rows, exchanges
+// and weight pushes, with the same draws (a skew drawn anew changes a plan of replicas by more than 10 % of the skew
+// does). Positive change: the step gets longer when the input gets 10 % worse. Source: issue "What-if" (sensitivity);
+// peers.md (d) 9.
 #pragma once
 
 #include <string>

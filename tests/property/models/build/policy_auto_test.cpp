@@ -96,3 +96,29 @@ TEST_CASE("policy auto: on 50 random scenarios the prediction is never worse tha
   CHECK(fitted > 20);
   CHECK(saved + faster > 5);
 }
+
+TEST_CASE("policy auto: what was chosen, taken again without a search, gives the same step") {
+  int same = 0;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    CAPTURE(seed);
+    Scenario s = random_scenario(seed);
+    s.activation.policy = "auto";
+    const Machine machine = load_machine(s);
+    StepOptions o;
+    o.allow_assumed = o.keep_graph = true;
+    o.graph.detail = StepGraphOptions::Detail::kernel;
+    const StepPrediction searched = predict_step(s, machine, o);
+    o.reuse.choices = std::make_shared<const std::vector<PolicyChoice>>(searched.plan->choices);
+    const StepPrediction taken = predict_step(s, machine, o);
+    // A preset that won as a whole runs modules again, its choices name tensors: nearly the same.
+    CHECK(taken.summary.step.seconds() == doctest::Approx(searched.summary.step.seconds()).epsilon(0.02));
+    if (taken.summary.fingerprint == searched.summary.fingerprint) ++same;
+    // Choices of other layers are not taken.
+    Scenario shorter = s;
+    shorter.parallel.pp *= 2;
+    shorter.cluster.nodes *= 2;
+    CHECK(predict_step(shorter, load_machine(shorter), o).plan->choices.size() ==
+          static_cast<std::size_t>(shorter.parallel.pp));
+  }
+  CHECK(same >= 4);
+}
