@@ -34,6 +34,14 @@ void read_host(const std::string& path, Machine& m) {
   if (share.value() > 0 && share < m.gpu.host_link) m.gpu.host_link = share;
 }
 
+// Frameworks that call FlashAttention-2 use it up to Hopper; on Blackwell they take cuDNN's kernel.
+CostOptions kernel_choice(const GpuProfile& gpu, const SoftwareProfile& software) {
+  CostOptions options;
+  if (gpu.architecture != "blackwell" && gpu.curves.count("attention_" + software.attention_kernel + "_forward") > 0)
+    options.attention = software.attention_kernel;
+  return options;
+}
+
 }  // namespace
 
 Machine load_machine(const Scenario& scenario) {
@@ -41,7 +49,6 @@ Machine load_machine(const Scenario& scenario) {
   Machine m;
   const GpuProfile profile = load_gpu_profile(c.gpu);
   m.gpu = gpu_limits(profile);
-  m.cost = make_cost_model(profile);
   m.comm = load_comm_model(profile_path("hardware_profiles/collectives", profile.collectives, "cluster.gpu"));
   m.comm.scale_out = load_scale_out(profile_path("hardware_profiles/fabric", c.fabric, "cluster.fabric"));
   if (c.nic_override) {
@@ -60,6 +67,7 @@ Machine load_machine(const Scenario& scenario) {
   question.nic_override = c.nic_override;
   m.cluster = load_cluster(question);
   m.software = load_software_profile(profile_path("hardware_profiles/software", scenario.software, "software"));
+  m.cost = make_cost_model(profile, kernel_choice(profile, m.software));
   if (profile.architecture == "hopper") {
     m.software.matmul_efficiency *= m.software.hopper_efficiency;
     m.software.attention_efficiency *= m.software.hopper_efficiency;

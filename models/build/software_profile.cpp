@@ -20,6 +20,7 @@ SoftwareProfile load_software_profile(const std::string& path) {
   const YamlNode kernels = root.child("kernels");
   kernels.read("fusion", p.fusion);
   kernels.read("flash_attention", p.flash_attention);
+  kernels.read("attention", p.attention_kernel);
   kernels.read("dropout", p.dropout);
   kernels.read("matmul_efficiency", p.matmul_efficiency);
   kernels.read("fp8_efficiency", p.fp8_efficiency);
@@ -57,6 +58,9 @@ SoftwareProfile load_software_profile(const std::string& path) {
   memory.read("ddp_buckets", p.ddp_buckets);
   memory.read("reduce_bytes", p.reduce_bytes);
   if (p.compute_slowdown < 1.0) comm.child("compute_slowdown").problem("must be at least 1");
+  const std::string& attention = p.attention_kernel;
+  if (!attention.empty() && attention != "cudnn" && attention != "fa2")
+    kernels.child("attention").problem("must be cudnn or fa2");
   if (p.fusion < 0 || p.fusion > 2) kernels.child("fusion").problem("must be 0, 1 or 2");
   doc.finish();
   return p;

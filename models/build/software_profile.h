@@ -16,6 +16,7 @@ struct SoftwareProfile {
   Time step_overhead = Time::ms(10);  // per step: data loader, loss reduction, optimizer set-up
   int fusion = 1;                     // SplitConfig::fusion
   bool flash_attention = true;
+  std::string attention_kernel;  // "cudnn" or "fa2" where the stack's softmax kernel is not the GPU profile's
   bool dropout = false;
   double matmul_efficiency = 1.0;     // in-training GEMM rate over the isolated, short-run calibration
   double fp8_efficiency = 1.0;        // FP8 GEMM rate in training over isolated, beyond matmul_efficiency

@@ -30,6 +30,8 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   c.etp = s.parallel.etp;
   c.sequence_parallel = s.parallel.sequence_parallel && s.parallel.tp > 1;
   c.linear_dtype = linear_dtype(s.precision);
+  // Square blocks and tiles of 1 x 128 are quantised after the gather.
+  c.fp8_gather = c.sequence_parallel && (c.linear_dtype == Dtype::fp8 || c.linear_dtype == Dtype::mxfp8);
   c.fusion = software.fusion;
   c.choose_expert_tile = s.moe.grouped_gemm == "workload_aware";
   c.capacity_factor = s.moe.capacity_factor;

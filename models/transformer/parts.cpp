@@ -21,9 +21,24 @@ Kernel pointwise_kernel(const Pointwise& p, Pass pass) {
   return k;
 }
 
-Step quantize_step(const char* name, Pass pass, std::int64_t elements, Lane lane, double bytes = kQuantizeBoth) {
-  return compute_step(
-      memory_kernel(name, pass, MemoryClass::quantize, Bytes::ceil(bytes * static_cast<double>(elements))), lane);
+Step quantize_step(const char* name, Pass pass, std::int64_t elements, Lane lane, double bytes = kQuantizeBoth,
+                   MemoryClass cls = MemoryClass::quantize) {
+  return compute_step(memory_kernel(name, pass, cls, Bytes::ceil(bytes * static_cast<double>(elements))), lane);
+}
+
+// One scale per tensor, and MX blocks along both axes, are cast and transposed in one streaming pass; tiles of 1 x 128
+// take a kernel of their own (measured as `quantize`).
+MemoryClass quantize_class(Dtype dtype) {
+  return dtype == Dtype::fp8_block ? MemoryClass::quantize : MemoryClass::activation;
+}
+
+// Elements that one rank quantises of a tensor that is gathered over tp afterwards.
+std::int64_t quantized_elements(const LayerContext& ctx, std::int64_t elements, bool gathered) {
+  return gathered && ctx.split.fp8_gather ? elements / ctx.split.tp : elements;
+}
+
+Bytes gathered_bytes(const LayerContext& ctx, Bytes bf16, bool linear_input) {
+  return ctx.split.fp8_gather && linear_input ? Bytes((bf16.count() + 1) / 2) : bf16;
 }
 
 void add_requantizing(const Linear& l, Operation& op) {
@@ -118,7 +133,9 @@ Node linear(LayerContext& ctx, const Linear& l) {
   op.output = tensor_bytes(l.m, l.n);
   if (l.run_after >= 0) op.forward_order = {l.run_after};
   if (is_fp8(dtype) && l.quantize_input && !l.fp8_input) {
-    op.forward.push_back(quantize_step("quantize_input", Pass::forward, l.m * l.k, l.lane));
+    const std::int64_t own = quantized_elements(ctx, l.m * l.k, l.regather);
+    op.forward.push_back(
+        quantize_step("quantize_input", Pass::forward, own, l.lane, kQuantizeBoth, quantize_class(dtype)));
   }
   const Rounding rounding = rounding_of(ctx, l);
   const bool narrow_input = rounding.on && !is_fp8(dtype);
@@ -131,12 +148,16 @@ Node linear(LayerContext& ctx, const Linear& l) {
   // A GEMM epilogue adds the bias unless the stack is eager.
   if (l.bias && ctx.eager()) op.forward.push_back(bias_step(l, Pass::forward));
   if (l.regather && split.tp > 1 && split.sequence_parallel && !split.keeps_gathered) {
-    Step again = tp_step("tp_regather", CommKind::all_gather, tensor_bytes(l.m, l.k));
+    Step again =
+        tp_step("tp_regather", CommKind::all_gather, gathered_bytes(ctx, tensor_bytes(l.m, l.k), is_fp8(dtype)));
     again.detached = true;
     op.backward.push_back(again);
   }
-  if (is_fp8(dtype) && !l.fp8_gradient)
-    op.backward.push_back(quantize_step("quantize_grad", Pass::input_grad, l.m * l.n, l.lane));
+  if (is_fp8(dtype) && !l.fp8_gradient) {
+    const std::int64_t own = quantized_elements(ctx, l.m * l.n, l.gathered_gradient);
+    op.backward.push_back(
+        quantize_step("quantize_grad", Pass::input_grad, own, l.lane, kQuantizeBoth, quantize_class(dtype)));
+  }
   if (rounding.on)
     op.backward.push_back(rounding_step("qat_round_weight", Pass::input_grad, rounding.weights, kRoundBytes));
   op.backward.push_back(compute_step(product(l, Pass::input_grad, dtype), l.lane));
@@ -165,7 +186,8 @@ Node tp_enter(LayerContext& ctx, Node x, std::int64_t width, Module module) {
   op.inputs = {x};
   op.output = full;
   if (ctx.split.sequence_parallel) {
-    op.forward = {tp_step("tp_all_gather", CommKind::all_gather, full)};
+    const bool linear_input = module != Module::head || ctx.split.fp8_head;
+    op.forward = {tp_step("tp_all_gather", CommKind::all_gather, gathered_bytes(ctx, full, linear_input))};
     op.backward = {tp_step("tp_reduce_scatter", CommKind::reduce_scatter, full)};
   } else {
     op.backward = {tp_step("tp_all_reduce", CommKind::all_reduce, full)};
@@ -182,7 +204,7 @@ Node tp_exit(LayerContext& ctx, Node x, std::int64_t width, Module module) {
   op.output = tensor_bytes(ctx.shard_tokens(), width);
   if (ctx.split.sequence_parallel) {
     op.forward = {tp_step("tp_reduce_scatter", CommKind::reduce_scatter, full)};
-    op.backward = {tp_step("tp_all_gather", CommKind::all_gather, full)};
+    op.backward = {tp_step("tp_all_gather", CommKind::all_gather, gathered_bytes(ctx, full, true))};
   } else {
     op.forward = {tp_step("tp_all_reduce", CommKind::all_reduce, full)};
   }
@@ -192,6 +214,7 @@ Node tp_exit(LayerContext& ctx, Node x, std::int64_t width, Module module) {
 Node closing_projection(LayerContext& ctx, Linear l) {
   l.m = ctx.tokens();
   l.n = ctx.model.hidden;
+  l.gathered_gradient = true;
   return tp_exit(ctx, linear(ctx, l), l.n, l.module);
 }
 

@@ -62,6 +62,7 @@ struct Linear {
   bool fp8_input = false;      // FP8 only: the input and ...
   bool fp8_gradient = false;   // ... the output gradient come in FP8; the weight gradient still needs them transposed
   bool regather = false;       // sequence parallelism: all-gather the kept shard again for the weight gradient
+  bool gathered_gradient = false;  // sequence parallelism: the output gradient is gathered over tp
   bool bias = false;
   bool high_precision = false;  // stays in bf16 whatever the linear dtype
   std::int64_t groups = 0;      // > 0: grouped GEMM over that many experts, m rows in all

@@ -118,6 +118,8 @@ struct SplitConfig {
   bool sequence_parallel = false;
   Dtype linear_dtype = Dtype::bf16;  // dtype of linear-layer GEMMs; attention and head stay in bf16/fp16
   bool fp8_head = false;
+  bool fp8_gather = false;  // sequence-parallel inputs and output gradients of linear layers are quantised as shards
+                            // and gathered in FP8 (TransformerEngine, torchao: one scale per tensor or MX blocks)
   int fusion = 1;  // 0: eager elementwise chains, 1: fused norms/activations/rope (Megatron), 2: + fused residual-norm
   double capacity_factor = 0;   // > 0: token dropping with padded capacity; 0: dropless
   bool flash_attention = true;  // false: scores materialised (Megatron 2021/22 style)

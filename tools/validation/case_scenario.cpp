@@ -270,7 +270,7 @@ class Mapper {
     PrecisionConfig& k = s_.precision;
     if (starts(p, "mxfp8") || has(p, "fp8-mx"))
       k.compute = "mxfp8";
-    else if (has(p, "1x128") || has(p, "blockwise"))
+    else if (has(p, "1x128") || has(p, "blockwise") || has(p, "rowwise"))
       k.compute = "fp8_block";
     else if (starts(p, "fp8"))
       k.compute = "fp8";
