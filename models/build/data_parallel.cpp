@@ -26,10 +26,16 @@ void add(DataTraffic& out, const CommCost& cost) {
 
 // One call per tensor, one after the other.
 CommCost DataParallel::by_owner(Bytes bytes, std::int64_t parameters, GroupKind group) const {
-  const std::int64_t hidden = plan_.scenario.model.hidden;
-  const std::int64_t tensors = std::max<std::int64_t>(1, parameters / std::max<std::int64_t>(1, 2 * hidden * hidden));
+  // Tensor parallelism cuts the matrices of about two squares of the hidden size, it does not make them fewer.
+  const std::int64_t hidden = plan_.scenario.model.hidden, matrix = 2 * hidden * hidden / plan_.split.tp;
+  const std::int64_t tensors = std::max<std::int64_t>(1, parameters / std::max<std::int64_t>(1, matrix));
   const Bytes each((bytes.count() + tensors - 1) / tensors);
   CommCost cost = plan_.comm->subgroup(Collective::broadcast, each, group, shard_ranks(group), true);
+  // Frameworks issue the calls one by one: small-message latency as under an eager framework (hardware notes 3.2).
+  const Time issued = scale(cost.traffic.latency, machine_.comm.slow_stack_factor);
+  cost.time += issued - cost.traffic.latency;
+  cost.traffic.alone += issued - cost.traffic.latency;
+  cost.traffic.latency = issued;
   cost.time = tensors * cost.time;
   cost.traffic.bytes *= static_cast<double>(tensors);
   cost.traffic.latency = tensors * cost.traffic.latency;

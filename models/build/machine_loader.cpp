@@ -39,6 +39,7 @@ CostOptions kernel_choice(const GpuProfile& gpu, const SoftwareProfile& software
   CostOptions options;
   if (gpu.architecture != "blackwell" && gpu.curves.count("attention_" + software.attention_kernel + "_forward") > 0)
     options.attention = software.attention_kernel;
+  options.sustained_burst = software.sustained_burst;
   return options;
 }
 
@@ -68,10 +69,13 @@ Machine load_machine(const Scenario& scenario) {
   m.cluster = load_cluster(question);
   m.software = load_software_profile(profile_path("hardware_profiles/software", scenario.software, "software"));
   m.cost = make_cost_model(profile, kernel_choice(profile, m.software));
-  if (profile.architecture == "hopper") {
-    m.software.matmul_efficiency *= m.software.hopper_efficiency;
-    m.software.attention_efficiency *= m.software.hopper_efficiency;
-  }
+  m.software.host_launch = scale(m.software.host_launch, m.software.host_factor);
+  m.software.host_action = scale(m.software.host_action, m.software.host_factor);
+  const double generation = profile.architecture == "hopper"      ? m.software.hopper_efficiency
+                            : profile.architecture == "blackwell" ? m.software.blackwell_efficiency
+                                                                  : 1.0;
+  m.software.matmul_efficiency *= generation;
+  m.software.attention_efficiency *= generation;
   return m;
 }
 

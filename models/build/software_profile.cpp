@@ -15,6 +15,7 @@ SoftwareProfile load_software_profile(const std::string& path) {
   const YamlNode host = root.child("host");
   host.read("launch", p.host_launch);
   host.read("action", p.host_action);
+  host.read("factor", p.host_factor);
   host.read("step", p.step_overhead);
   host.read("sync_per_moe_layer", p.host_sync_per_moe_layer);
   const YamlNode kernels = root.child("kernels");
@@ -25,6 +26,8 @@ SoftwareProfile load_software_profile(const std::string& path) {
   kernels.read("matmul_efficiency", p.matmul_efficiency);
   kernels.read("fp8_efficiency", p.fp8_efficiency);
   kernels.read("hopper_efficiency", p.hopper_efficiency);
+  kernels.read("blackwell_efficiency", p.blackwell_efficiency);
+  kernels.read("sustained_burst", p.sustained_burst);
   kernels.read("attention_efficiency", p.attention_efficiency);
   kernels.read("memory_efficiency", p.memory_efficiency);
   const YamlNode comm = root.child("communication");
@@ -57,6 +60,7 @@ SoftwareProfile load_software_profile(const std::string& path) {
   memory.read("torch_pipelining", p.torch_pipelining);
   memory.read("ddp_buckets", p.ddp_buckets);
   memory.read("reduce_bytes", p.reduce_bytes);
+  if (p.host_factor <= 0.0) host.child("factor").problem("must be above 0");
   if (p.compute_slowdown < 1.0) comm.child("compute_slowdown").problem("must be at least 1");
   const std::string& attention = p.attention_kernel;
   if (!attention.empty() && attention != "cudnn" && attention != "fa2")

@@ -13,6 +13,7 @@ struct SoftwareProfile {
   std::string name = "default";
   Time host_launch = Time::us(6);     // host time per kernel issued (framework operator), without graphs
   Time host_action = Time::us(150);   // host time per schedule action (Python of one forward or backward call)
+  double host_factor = 1.0;           // interpreter and framework around an operator, over the launch and action times
   Time step_overhead = Time::ms(10);  // per step: data loader, loss reduction, optimizer set-up
   int fusion = 1;                     // SplitConfig::fusion
   bool flash_attention = true;
@@ -21,6 +22,8 @@ struct SoftwareProfile {
   double matmul_efficiency = 1.0;     // in-training GEMM rate over the isolated, short-run calibration
   double fp8_efficiency = 1.0;        // FP8 GEMM rate in training over isolated, beyond matmul_efficiency
   double hopper_efficiency = 1.0;     // kernel generation: matrix kernels on Hopper GPUs over the calibrated ones
+  double blackwell_efficiency = 1.0;  // the same on Blackwell GPUs, over the datasheet tier
+  Time sustained_burst;               // matrix kernels follow one another for seconds: throttled as this long a kernel
   double attention_efficiency = 1.0;  // kernel generation: attention rate over the profile's curve
   double memory_efficiency = 1.0;     // in-training bandwidth of memory-bound kernels over isolated
   double comm_efficiency = 1.0;       // collectives beside compute over stand-alone

@@ -9,9 +9,14 @@
 
 namespace k3sim {
 
+Throttle::Throttle(const CostCurve& curve) : strength_(curve.at("throttle")), onset_us_(curve.at("throttle_onset")) {
+  const auto burst = curve.coefficients.find("sustained_burst_us");
+  if (burst != curve.coefficients.end()) burst_us_ = burst->second;
+}
+
 double Throttle::operator()(double us) const {
   constexpr double kSustainedUs = 1e4;
-  return us * (1.0 + strength_ * std::log1p(std::min(us, kSustainedUs) / onset_us_));
+  return us * (1.0 + strength_ * std::log1p(std::min(std::max(us, burst_us_), kSustainedUs) / onset_us_));
 }
 
 std::unique_ptr<const Curve> make_curve(const CostCurve& curve) {

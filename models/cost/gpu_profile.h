@@ -98,8 +98,9 @@ std::vector<std::string> known_gpu_profiles();
 void inherit_curves(GpuProfile& profile);
 
 struct CostOptions {
-  std::string kda;        // overrides GpuProfile::kda when not empty
-  std::string attention;  // overrides GpuProfile::attention when not empty
+  std::string kda = {};        // overrides GpuProfile::kda when not empty
+  std::string attention = {};  // overrides GpuProfile::attention when not empty
+  Time sustained_burst = {};   // power limit: kernels of a busy stream are throttled at least as one of this length
 };
 std::shared_ptr<const CostModel> make_cost_model(const GpuProfile& profile, const CostOptions& options = {});
 

@@ -19,7 +19,12 @@ class ProfileCost final : public CostModel {
       : roofline_(RooflinePeaks{p.limits.bf16_dense, p.limits.fp8_dense, p.limits.hbm}),
         kda_(o.kda.empty() ? p.kda : o.kda),
         attention_(o.attention.empty() ? p.attention : o.attention) {
-    for (const auto& [name, curve] : p.curves) curves_[name] = Entry{make_curve(curve), curve};
+    for (const auto& [name, calibrated] : p.curves) {
+      CostCurve curve = calibrated;
+      if (o.sustained_burst > Time() && curve.coefficients.count("throttle") > 0)
+        curve.coefficients["sustained_burst_us"] = o.sustained_burst.microseconds();
+      curves_[name] = Entry{make_curve(curve), curve};
+    }
   }
 
   KernelTime time(const Kernel& k) const override {

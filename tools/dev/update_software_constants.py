@@ -13,8 +13,8 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parents[2] / "hardware_profiles" / "software"
 KEYS = {"matmul_efficiency": r"(\n  matmul_efficiency: )[0-9.]+", "attention_efficiency": r"(\n  attention_efficiency: )[0-9.]+",
         "memory_efficiency": r"(\n  memory_efficiency: )[0-9.]+", "hopper_efficiency": r"(\n  hopper_efficiency: )[0-9.]+",
-        "fp8_efficiency": r"(\n  fp8_efficiency: )[0-9.]+",
-        "communication_efficiency": r"(communication: \{efficiency: )[0-9.]+", "ep_efficiency": r"(ep_efficiency: )[0-9.]+"}
+        "blackwell_efficiency": r"(\n  blackwell_efficiency: )[0-9.]+", "fp8_efficiency": r"(\n  fp8_efficiency: )[0-9.]+",
+        "communication_efficiency": r"(communication: \{efficiency: )[0-9.]+", "ep_efficiency": r"(ep_efficiency: )[0-9.]+", "host_time": r"(\nhost: \{.*factor: )[0-9.]+"}
 
 
 def main():

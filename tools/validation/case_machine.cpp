@@ -69,8 +69,11 @@ std::string software_profile_name(const Case& c) {
   if (c.framework.rfind("torchtitan", 0) == 0 && c.date >= "2025-04") return "torchtitan_2025";
   if (c.group == "zero-bubble") return "zero_bubble";
   if (c.group == "vocabulary-parallelism" || c.group == "controllable-memory-pp") return "megatron_lm_2023";
-  for (const Alias& a : kAliases)
-    if (c.framework.rfind(a.text, 0) == 0) return a.profile;
+  for (const Alias& a : kAliases) {
+    if (c.framework.rfind(a.text, 0) != 0) continue;
+    const std::string profile = a.profile;
+    return profile == "megatron_core_2024" && c.date >= "2025-06" ? "megatron_core_2025" : profile;
+  }
   return "default";
 }
 

@@ -72,6 +72,7 @@ class Mapper {
 
   bool possible() {
     const CaseModel& m = c_.model;
+    if (starts(lower(c_.precision), "nvfp4")) refuse("no measured kernels in NVFP4");
     if (c_.task == "lora") refuse("LoRA fine-tuning is not modelled");
     if (!m.hybrid.empty()) refuse("hybrid architecture (" + m.hybrid + ") is not modelled");
     if (m.note == "single transformer layer timing") refuse("times one layer, not a step");
@@ -261,6 +262,10 @@ class Mapper {
     if (has(t, "fsdp2")) o.parameter_bytes = Bytes(4), o.state_bytes = Bytes(8);
     // NeMo's recipes reduce gradients in BF16 (grad_reduce_in_fp32: false): 2 bytes stay in the buffers.
     if (c_.framework.rfind("NeMo/", 0) == 0 || c_.framework.rfind("NeMo 2", 0) == 0) o.gradient_bytes = Bytes(2);
+    // fms-fsdp policies/mixed_precision.py (bfSixteen): gradients are reduced in BF16.
+    if (c_.group == "fms-fsdp") o.gradient_bytes = Bytes(2);
+    // DeepSpeed's engine all-reduces gradients in their own type, half precision here.
+    if (s_.software == "megatron_deepspeed") o.gradient_bytes = Bytes(2);
     if (has(lower(c_.precision), "pure")) o.gradient_bytes = Bytes(2), o.state_bytes = Bytes(4);
     if (text.empty()) assume("optimizer sharding not stated: none");
   }
@@ -274,8 +279,6 @@ class Mapper {
       k.compute = "fp8_block";
     else if (starts(p, "fp8"))
       k.compute = "fp8";
-    else if (starts(p, "nvfp4"))
-      k.compute = "nvfp4";
     else if (starts(p, "fp16"))
       k.compute = "fp16";
     k.fp8_parameters = has(p, "fp8 params");
@@ -298,12 +301,13 @@ class Mapper {
   void overlap() {
     OverlapConfig& k = s_.overlap;
     const std::string o = lower(c_.overlap);
-    const bool none = starts(o, "none") || starts(o, "no dp");
+    // A bare "none" speaks of tensor or expert parallelism: FSDP and the distributed optimizer overlap by default.
+    const bool none = starts(o, "none for dp") || starts(o, "no dp") || has(o, "no gradient");
     k.tp = has(o, "tp overlap") || has(o, "tp comm overlap") || has(o, "async tp") ||
            (has(o, "tp overlap (userbuffers) on dense") && c_.model.experts == 0);
     if (has(o, "tp overlap (userbuffers) on dense") && c_.model.experts > 0) k.tp = false;
     k.grad_reduce = k.param_gather = !none && s_.optimizer.zero > 0;
-    if (s_.optimizer.zero == 0) k.grad_reduce = has(o, "grad");
+    if (s_.optimizer.zero == 0) k.grad_reduce = !none && has(o, "grad");
   }
 
   const Case& c_;

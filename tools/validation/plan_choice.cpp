@@ -23,16 +23,37 @@ double kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {
 
 namespace {
 
-using Members = std::vector<const ValidationRow*>;
+struct Layout {
+  std::string id;  // of its first run
+  double measured = 0, predicted = 0;
+  int runs = 0;
+  void add(const ValidationRow& r) {
+    if (runs++ == 0) id = r.id;
+    measured += (r.measured - measured) / runs;
+    predicted += (r.predicted - predicted) / runs;
+  }
+};
+using Layouts = std::map<std::string, Layout>;  // by what a user chooses
 
-ChoiceGroup judge(const std::string& name, const Members& members) {
-  const auto least = [&](double ValidationRow::*field) {
+std::string chosen_settings(const Case& c) {
+  const CaseParallel& p = c.parallel;
+  std::string out = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", c.mbs.value_or(0), p.optimizer, p.sequence_parallel,
+                                c.recompute, c.schedule, c.overlap, c.dispatcher, c.method);
+  for (const std::optional<int>& degree : {p.tp, p.pp, p.vpp, p.cp, p.ep, p.etp, p.dp})
+    out += fmt::format("|{}", degree.value_or(0));
+  return out;
+}
+
+ChoiceGroup judge(const std::string& name, const Layouts& layouts) {
+  std::vector<const Layout*> members;
+  for (const auto& [settings, layout] : layouts) members.push_back(&layout);
+  const auto least = [&](double Layout::*field) {
     return *std::min_element(members.begin(), members.end(),
-                             [field](const ValidationRow* x, const ValidationRow* y) { return x->*field < y->*field; });
+                             [field](const Layout* x, const Layout* y) { return x->*field < y->*field; });
   };
-  const ValidationRow *chosen = least(&ValidationRow::predicted), *best = least(&ValidationRow::measured);
+  const Layout *chosen = least(&Layout::predicted), *best = least(&Layout::measured);
   std::vector<double> measured, predicted;
-  for (const ValidationRow* r : members) measured.push_back(r->measured), predicted.push_back(r->predicted);
+  for (const Layout* r : members) measured.push_back(r->measured), predicted.push_back(r->predicted);
   return {.name = name,
           .layouts = static_cast<int>(members.size()),
           .regret_pct = 100.0 * (chosen->measured / best->measured - 1.0),
@@ -60,13 +81,13 @@ PlanChoice summarized(PlanChoice out) {
 PlanChoice plan_choice(const std::vector<Case>& cases, const std::vector<ValidationRow>& rows, std::size_t least) {
   std::map<std::string, const Case*> by_id;
   for (const Case& c : cases) by_id[c.id] = &c;
-  std::map<std::string, std::vector<const ValidationRow*>> groups;
+  std::map<std::string, Layouts> groups;
   for (const ValidationRow& r : rows) {
     if (r.kind != "model" || r.status != "predicted") continue;
     const Case& c = *by_id.at(r.id);
     groups[fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", c.group, c.model.name, c.model.layers, c.gpu, c.gpus,
-                       c.gbs.value_or(0), c.model.sequence, c.precision)]
-        .push_back(&r);
+                       c.gbs.value_or(0), c.model.sequence, c.precision)][chosen_settings(c)]
+        .add(r);
   }
   PlanChoice out;
   for (const auto& [name, members] : groups)

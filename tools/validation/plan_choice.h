@@ -14,7 +14,7 @@ struct ChoiceGroup {
   std::string name;  // source|model|layers|gpu|gpus|global batch|sequence|precision
   int layouts = 0;
   double regret_pct = 0, tau = 0;
-  std::string chosen, best;  // ids of the layouts with the least predicted and the least measured time
+  std::string chosen, best;  // ids of the layouts (first run) with the least predicted and the least measured time
 };
 
 struct PlanChoice {

@@ -21,14 +21,18 @@ namespace {
 constexpr double kStep = 0.12;        // log step of the finite differences
 constexpr double kHuber = 0.06;       // residuals beyond 6 % count linearly
 constexpr double kStackRidge = 0.15;  // pull of a stack towards the mean of all, in squared log units per unit
+constexpr double kFamilies = 10;      // ... and this many times more, over the number of its families
 constexpr double kMeanRidge = 0.05;   // pull of the mean towards the nominal values
 constexpr double kBound = 0.6;        // no constant moves by more than a factor of 1.8
 // Nor above what is physical: kernels and collectives reach at most the calibrated rates (streaming ones a tenth more,
 // where a stack fuses better than assumed), FP8 at most a tenth more than its curve.
-constexpr Constants kMost{1.0, 1.0, 1.1, 1.0, 1.0, 1.8, 1.8, 1.1};
+constexpr Constants kMost{1.0, 1.0, 1.1, 1.0, 1.0, 8.0, 1.8, 1.1, 1.8};
+constexpr std::size_t kHostTime = 5;
+// Prior precision of each constant over that of the efficiencies.
+constexpr Constants kPrecision{1, 1, 1, 1, 1, 0.08, 1, 1, 1};
 
 // Common starting point of all stacks: middle of the ranges in hardware notes 0 and 3.6.
-constexpr Constants kNominal{0.93, 0.9, 0.85, 0.88, 0.73, 1.0, 1.0, 1.0};
+constexpr Constants kNominal{0.93, 0.9, 0.85, 0.88, 0.73, 1.0, 1.0, 1.0, 1.0};
 
 void reset_to_nominal(SoftwareProfile& s) {
   s.matmul_efficiency = kNominal[0];
@@ -37,10 +41,16 @@ void reset_to_nominal(SoftwareProfile& s) {
   s.comm_efficiency = kNominal[3];
   s.ep_efficiency = kNominal[4];
   s.fp8_efficiency = kNominal[7];
+  s.host_launch = scale(s.host_launch, 1.0 / s.host_factor);
+  s.host_action = scale(s.host_action, 1.0 / s.host_factor);
 }
 
-void apply(SoftwareProfile& s, bool hopper, const Constants& x) {
-  const double generation = hopper ? std::exp(x[6]) : 1.0;
+enum class Generation : std::uint8_t { ampere, hopper, blackwell };
+
+void apply(SoftwareProfile& s, Generation gpu, const Constants& x) {
+  const double generation = gpu == Generation::hopper      ? std::exp(x[6])
+                            : gpu == Generation::blackwell ? std::exp(x[8])
+                                                           : 1.0;
   s.matmul_efficiency *= std::exp(x[0]) * generation;
   s.attention_efficiency *= std::exp(x[1]) * generation;
   s.memory_efficiency *= std::exp(x[2]);
@@ -51,15 +61,17 @@ void apply(SoftwareProfile& s, bool hopper, const Constants& x) {
   s.fp8_efficiency *= std::exp(x[7]);
 }
 
-bool is_hopper(const std::string& gpu) {
-  return gpu.rfind("h1", 0) == 0 || gpu.rfind("h2", 0) == 0 || gpu.rfind("h8", 0) == 0;
+Generation generation_of(const std::string& gpu) {
+  const auto starts = [&](const char* prefix) { return gpu.rfind(prefix, 0) == 0; };
+  if (starts("h1") || starts("h2") || starts("h8")) return Generation::hopper;
+  return starts("b") || starts("gb") ? Generation::blackwell : Generation::ampere;
 }
 
 double log_step(const Scenario& s, const Machine& base, const Constants* x) {
   Machine m = base;
   if (x) {
     reset_to_nominal(m.software);
-    apply(m.software, is_hopper(s.cluster.gpu), *x);
+    apply(m.software, generation_of(s.cluster.gpu), *x);
   }
   StepOptions options;
   options.allow_assumed = true;
@@ -72,7 +84,13 @@ bool measure(const Scenario& s, const Machine& machine, CaseSurrogate& c) {
     const Constants nominal{};
     c.log_shipped = log_step(s, machine, nullptr);
     c.log_predicted = log_step(s, machine, &nominal);
+    for (std::size_t i = 0; i < c.host_rise.size(); ++i) {
+      Constants more{};
+      more[kHostTime] = (static_cast<double>(i) + 1.0) * std::log(2.0);
+      c.host_rise[i] = log_step(s, machine, &more) - c.log_predicted;
+    }
     for (std::size_t k = 0; k < kSoftwareConstants; ++k) {
+      if (k == kHostTime) continue;
       Constants up{}, down{};
       up[k] = kStep;
       down[k] = -kStep;
@@ -90,6 +108,13 @@ double huber(double r) {
   return std::fabs(r) <= kHuber ? r * r / 2 : kHuber * (std::fabs(r) - kHuber / 2);
 }
 
+// Runs of one family share their error, so that a stack is known as well as its families are many.
+double stack_ridge(const std::vector<const CaseSurrogate*>& members) {
+  std::set<std::string> families;
+  for (const CaseSurrogate* c : members) families.insert(c->family);
+  return kStackRidge * (1.0 + kFamilies / static_cast<double>(families.size()));
+}
+
 struct Objective {
   const std::vector<const CaseSurrogate*>& cases;
   const Constants& centre;
@@ -97,7 +122,8 @@ struct Objective {
   double operator()(const Constants& x) const {
     double sum = 0;
     for (const CaseSurrogate* c : cases) sum += huber(c->at(x) - c->log_measured);
-    for (std::size_t k = 0; k < kSoftwareConstants; ++k) sum += ridge * (x[k] - centre[k]) * (x[k] - centre[k]);
+    for (std::size_t k = 0; k < kSoftwareConstants; ++k)
+      sum += ridge * kPrecision[k] * (x[k] - centre[k]) * (x[k] - centre[k]);
     return sum;
   }
 };
@@ -111,7 +137,8 @@ Constants minimise(const Objective& f, Constants x) {
       for (std::size_t k = 0; k < kSoftwareConstants; ++k)
         for (double d : {step, -step}) {
           Constants y = x;
-          y[k] = std::clamp(y[k] + d, -kBound, std::min(kBound, std::log(kMost[k] / kNominal[k])));
+          const double most = std::log(kMost[k] / kNominal[k]);
+          y[k] = std::clamp(y[k] + d, -kBound, k == kHostTime ? most : std::min(kBound, most));
           const double value = f(y);
           if (value < best - 1e-12) best = value, x = y, moved = true;
         }
@@ -124,7 +151,7 @@ Constants minimise(const Objective& f, Constants x) {
 const std::array<const char*, kSoftwareConstants>& software_constant_names() {
   static const std::array<const char*, kSoftwareConstants> names{
       "matmul_efficiency", "attention_efficiency", "memory_efficiency", "communication_efficiency", "ep_efficiency",
-      "host_time",         "hopper_efficiency",    "fp8_efficiency"};
+      "host_time",         "hopper_efficiency",    "fp8_efficiency",    "blackwell_efficiency"};
   return names;
 }
 
@@ -134,8 +161,12 @@ double nominal_constant(std::size_t k) {
 
 double CaseSurrogate::at(const Constants& x) const {
   double y = log_predicted;
-  for (std::size_t k = 0; k < kSoftwareConstants; ++k) y += x[k] * (slope[k] + x[k] * curvature[k] / 2);
-  return y;
+  for (std::size_t k = 0; k < kSoftwareConstants; ++k)
+    if (k != kHostTime) y += x[k] * (slope[k] + x[k] * curvature[k] / 2);
+  const double at = x[kHostTime] / std::log(2.0);
+  const std::size_t piece = static_cast<std::size_t>(std::clamp(at, 0.0, 2.0));
+  const double from = piece == 0 ? 0.0 : host_rise[piece - 1];
+  return y + from + (at - static_cast<double>(piece)) * (host_rise[piece] - from);
 }
 
 const Constants& SoftwareFit::of(const std::string& stack) const {
@@ -187,7 +218,7 @@ SoftwareFit fit_software(const std::vector<CaseSurrogate>& cases, const std::vec
   for (int round = 0; round < 4; ++round) {
     Constants sum{};
     for (const auto& [name, members] : stacks) {
-      fit.stacks[name] = minimise({members, fit.all, kStackRidge}, fit.stacks[name]);
+      fit.stacks[name] = minimise({members, fit.all, stack_ridge(members)}, fit.stacks[name]);
       for (std::size_t k = 0; k < kSoftwareConstants; ++k) sum[k] += fit.stacks[name][k];
     }
     // The mean of the stacks, drawn to the shipped values as if by kMeanRidge / kStackRidge more stacks.

@@ -2,11 +2,13 @@
 //
 // Every stack starts from the same nominal values (not from the shipped ones, which were fitted on all cases and would
 // leak into the held-out scores). Constants (natural logarithm of the factor on the nominal value): rate of matrix
-// products, attention, memory-bound kernels, collectives, expert exchange, host launches; Hopper kernel generation;
-// FP8. Every stack's constants are drawn to the mean of all stacks (ridge), so that a stack with few cases, or one
-// never seen, gets what the others agree on.
+// products, attention, memory-bound kernels, collectives, expert exchange, host launches; kernel generation on Hopper
+// and on Blackwell; FP8. Every stack's constants are drawn to the mean of all stacks (ridge, more so for stacks with few
+// families), so that a stack with few cases, or one never seen, gets what the others agree on.
 //   minimise  sum over cases huber(log predicted - log measured) + ridge (x_stack - x_all)^2 + ridge_all x_all^2
 // Predictions are a quadratic surrogate in each logarithm, measured by evaluating every case at two steps per constant.
+// Host time matters only once it exceeds the kernels', so it is tabulated at 1, 2, 4 and 8 times the profile's own and
+// interpolated; its prior is as much wider (interpreters differ by factors, kernels by tenths).
 // No rate constant exceeds the calibrated rates. No constant belongs to a case, a model or a cluster size.
 // Source: engine-design section 14.5 (grouped folds).
 #pragma once
@@ -20,10 +22,10 @@
 
 namespace k3sim {
 
-constexpr int kSoftwareConstants = 8;
+constexpr int kSoftwareConstants = 9;
 using Constants = std::array<double, kSoftwareConstants>;  // log factors on the nominal values
 const std::array<const char*, kSoftwareConstants>& software_constant_names();
-double nominal_constant(std::size_t k);  // host_time: 1, a factor on the profile's own times
+double nominal_constant(std::size_t k);  // host_time: 1, a factor on the profile's own launch and action times
 
 // log predicted step time of one case as a function of the constants.
 struct CaseSurrogate {
@@ -31,7 +33,8 @@ struct CaseSurrogate {
   std::string stack, family, source;
   double log_measured = 0, log_predicted = 0;  // predicted: with nominal constants
   double log_shipped = 0;                      // with the shipped profile
-  Constants slope{}, curvature{};
+  Constants slope{}, curvature{};                // host time: unused
+  std::array<double, 3> host_rise{};             // log time at 2, 4 and 8 times the host time, less log_predicted
   double at(const Constants& x) const;
 };
 std::vector<CaseSurrogate> case_surrogates(const std::vector<Case>& cases, int threads);

@@ -29,6 +29,8 @@ class TwoGpuSteps {
   Time collective(Collective kind, double bytes) const;
   // Exchange of one activation in each direction (or one), issued eagerly.
   Time exchange(double bytes, bool both_ways) const;
+  // A pass over values of the parameters' type that reads each once and writes it once.
+  Time copy_of(double bytes) const;
   double block_parameters() const;
   double activation_bytes(std::int64_t tokens) const;
   // Compute time added while communication of this length runs beside it.

@@ -147,3 +147,17 @@ TEST_CASE("provenance tells measured range, edge, substitute and datasheet apart
   const auto b200 = make_cost_model(load_gpu_profile("b200_sxm"));
   CHECK(b200->time(gemm_kernel("g", Pass::forward, Dtype::bf16, 4096, 4096, 4096)).provenance == Provenance::datasheet);
 }
+
+TEST_CASE("in a stream that never rests, short matrix kernels lose what the power limit takes from long ones") {
+  const GpuProfile p = load_gpu_profile("h200_sxm");
+  const auto rested = make_cost_model(p), busy = make_cost_model(p, {.sustained_burst = Time::us(900)});
+  const Kernel small = gemm_kernel("gemm", Pass::forward, Dtype::bf16, 4096, 4096, 4096);
+  const Kernel large = gemm_kernel("gemm", Pass::forward, Dtype::bf16, 16384, 16384, 7168);
+  const Kernel stream = memory_kernel("add", Pass::forward, MemoryClass::add, Bytes(1'000'000'000));
+  // Own H200, back to back: 205.3 us; rested: 179 us by the curve.
+  const double ratio = busy->time(small).time / rested->time(small).time;
+  CHECK(ratio > 1.05);
+  CHECK(ratio < 205.3 / 179.2);
+  CHECK(busy->time(large).time == rested->time(large).time);
+  CHECK(busy->time(stream).time == rested->time(stream).time);
+}

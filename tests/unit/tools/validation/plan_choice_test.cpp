@@ -29,3 +29,21 @@ TEST_CASE("regret: how much slower the chosen layout is than the best one") {
   CHECK(c.mean_tau == doctest::Approx(4.0 / 6));
   CHECK(plan_choice(cases, rows, 5).groups == 0);
 }
+
+TEST_CASE("runs that repeat a layout are one layout with their mean time") {
+  std::vector<Case> cases(4);
+  std::vector<ValidationRow> rows(4);
+  const double measured[] = {10, 14, 11, 13}, predicted[] = {10, 10, 11, 13};
+  for (std::size_t i = 0; i < 4; ++i) {
+    cases[i].id = rows[i].id = "c" + std::to_string(i);
+    cases[i].parallel.tp = i < 2 ? 1 : static_cast<int>(i);  // the first two are the same layout, 12 s in the mean
+    rows[i].kind = "model";
+    rows[i].status = "predicted";
+    rows[i].measured = measured[i];
+    rows[i].predicted = predicted[i];
+  }
+  CHECK(plan_choice(cases, rows, 4).groups == 0);
+  const PlanChoice c = plan_choice(cases, rows, 3);
+  CHECK(c.layouts == 3);
+  CHECK(c.mean_regret_pct == doctest::Approx(100.0 / 11));  // chosen 12 s, best 11 s
+}
