@@ -5,6 +5,28 @@
 
 namespace k3sim {
 
+namespace {
+
+void read_kernels(const YamlNode& kernels, SoftwareProfile& p) {
+  kernels.read("fusion", p.fusion);
+  kernels.read("flash_attention", p.flash_attention);
+  kernels.read("attention", p.attention_kernel);
+  kernels.read("dropout", p.dropout);
+  kernels.read("matmul_efficiency", p.matmul_efficiency);
+  kernels.read("fp8_efficiency", p.fp8_efficiency);
+  kernels.read("hopper_efficiency", p.hopper_efficiency);
+  kernels.read("blackwell_efficiency", p.blackwell_efficiency);
+  kernels.read("sustained_burst", p.sustained_burst);
+  kernels.read("attention_efficiency", p.attention_efficiency);
+  kernels.read("memory_efficiency", p.memory_efficiency);
+  const std::string& attention = p.attention_kernel;
+  if (!attention.empty() && attention != "cudnn" && attention != "fa2")
+    kernels.child("attention").problem("must be cudnn or fa2");
+  if (p.fusion < 0 || p.fusion > 2) kernels.child("fusion").problem("must be 0, 1 or 2");
+}
+
+}  // namespace
+
 SoftwareProfile load_software_profile(const std::string& path) {
   YamlDocument doc = YamlDocument::load(path);
   const YamlNode root = doc.root();
@@ -18,18 +40,7 @@ SoftwareProfile load_software_profile(const std::string& path) {
   host.read("factor", p.host_factor);
   host.read("step", p.step_overhead);
   host.read("sync_per_moe_layer", p.host_sync_per_moe_layer);
-  const YamlNode kernels = root.child("kernels");
-  kernels.read("fusion", p.fusion);
-  kernels.read("flash_attention", p.flash_attention);
-  kernels.read("attention", p.attention_kernel);
-  kernels.read("dropout", p.dropout);
-  kernels.read("matmul_efficiency", p.matmul_efficiency);
-  kernels.read("fp8_efficiency", p.fp8_efficiency);
-  kernels.read("hopper_efficiency", p.hopper_efficiency);
-  kernels.read("blackwell_efficiency", p.blackwell_efficiency);
-  kernels.read("sustained_burst", p.sustained_burst);
-  kernels.read("attention_efficiency", p.attention_efficiency);
-  kernels.read("memory_efficiency", p.memory_efficiency);
+  read_kernels(root.child("kernels"), p);
   const YamlNode comm = root.child("communication");
   comm.read("efficiency", p.comm_efficiency);
   comm.read("compute_slowdown", p.compute_slowdown);
@@ -62,10 +73,6 @@ SoftwareProfile load_software_profile(const std::string& path) {
   memory.read("reduce_bytes", p.reduce_bytes);
   if (p.host_factor <= 0.0) host.child("factor").problem("must be above 0");
   if (p.compute_slowdown < 1.0) comm.child("compute_slowdown").problem("must be at least 1");
-  const std::string& attention = p.attention_kernel;
-  if (!attention.empty() && attention != "cudnn" && attention != "fa2")
-    kernels.child("attention").problem("must be cudnn or fa2");
-  if (p.fusion < 0 || p.fusion > 2) kernels.child("fusion").problem("must be 0, 1 or 2");
   doc.finish();
   return p;
 }

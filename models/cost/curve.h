@@ -31,8 +31,8 @@ std::unique_ptr<const Curve> make_attention_curve(const CostCurve& curve);
 std::unique_ptr<const Curve> make_serial_chain_curve(const CostCurve& curve);
 std::unique_ptr<const Curve> make_linear_curve(const CostCurve& curve);
 
-// Power limit: long kernels run at lower clocks. t -> t (1 + c ln(1 + max(t, burst) / onset)), held beyond 10 ms. burst is
-// 0 for a kernel on a rested GPU (as calibrated) and CostOptions::sustained_burst in a stream that never rests.
+// Power limit: long kernels run at lower clocks. t -> t (1 + c ln(1 + max(t, burst) / onset)), held beyond 10 ms. burst
+// is 0 for a kernel on a rested GPU (as calibrated) and CostOptions::sustained_burst in a stream that never rests.
 class Throttle {
  public:
   explicit Throttle(const CostCurve& curve);

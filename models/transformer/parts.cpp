@@ -26,9 +26,9 @@ Step quantize_step(const char* name, Pass pass, std::int64_t elements, Lane lane
   return compute_step(memory_kernel(name, pass, cls, Bytes::ceil(bytes * static_cast<double>(elements))), lane);
 }
 
-// One scale per tensor, and MX blocks along both axes, are cast and transposed in one streaming pass (a Triton kernel on
-// H200: 3.6 to 3.8 TB/s, 6 to 8 % slower than the copy curve; calibrate/measurements/h200_cast.csv); tiles of 1 x 128
-// take a kernel of their own (measured as `quantize`).
+// One scale per tensor, and MX blocks along both axes, are cast and transposed in one streaming pass (a Triton kernel
+// on H200: 3.6 to 3.8 TB/s, 6 to 8 % slower than the copy curve; calibrate/measurements/h200_cast.csv); tiles of 1 x
+// 128 take a kernel of their own (measured as `quantize`).
 MemoryClass quantize_class(Dtype dtype) {
   return dtype == Dtype::fp8_block ? MemoryClass::quantize : MemoryClass::copy;
 }

@@ -32,7 +32,8 @@ CsvTable surrogate_table(const std::vector<CaseSurrogate>& all, const std::vecto
     columns.push_back({std::string(name) + "_curvature", "1", "second derivative", "prediction"});
   }
   for (const char* times : {"2", "4", "8"})
-    columns.push_back({std::string("host_time_x") + times, "1", "log time over nominal, host time times this", "prediction"});
+    columns.push_back(
+        {std::string("host_time_x") + times, "1", "log time over nominal, host time times this", "prediction"});
   CsvTable t(columns);
   for (const CaseSurrogate& s : all) {
     std::vector<std::string> row{cases[s.row].id, csv_number(std::exp(s.log_predicted))};

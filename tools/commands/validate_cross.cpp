@@ -153,7 +153,7 @@ int run_cross_validation(const std::vector<Case>& cases, int threads, const std:
   for (const Slice& slice : kSlices)
     for (const Method& m : methods) add(slice.name, m.name, sliced(slice, m.errors));
   std::vector<double> nominal;
-  for (const CaseSurrogate& s : all) nominal.push_back(std::exp(s.log_predicted - s.log_measured) - 1.0);
+  for (const CaseSurrogate& s : all) nominal.push_back(std::exp(s.before_fitting() - s.log_measured) - 1.0);
   add(kVtrain.name, "nominal, fitted to no training run", sliced(kVtrain, nominal));
   add("all", "lookup: median TFLOP/s by GPU, precision, kind", score(lookup_errors(all, cases, false)));
   add("all", "lookup: the same, knowing the source", score(lookup_errors(all, cases, true)));

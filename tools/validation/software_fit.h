@@ -3,8 +3,8 @@
 // Every stack starts from the same nominal values (not from the shipped ones, which were fitted on all cases and would
 // leak into the held-out scores). Constants (natural logarithm of the factor on the nominal value): rate of matrix
 // products, attention, memory-bound kernels, collectives, expert exchange, host launches; kernel generation on Hopper
-// and on Blackwell; FP8. Every stack's constants are drawn to the mean of all stacks (ridge, more so for stacks with few
-// families), so that a stack with few cases, or one never seen, gets what the others agree on.
+// and on Blackwell; FP8. Every stack's constants are drawn to the mean of all stacks (ridge, more so for stacks with
+// few families), so that a stack with few cases, or one never seen, gets what the others agree on.
 //   minimise  sum over cases huber(log predicted - log measured) + ridge (x_stack - x_all)^2 + ridge_all x_all^2
 // Predictions are a quadratic surrogate in each logarithm, measured by evaluating every case at two steps per constant.
 // Host time matters only once it exceeds the kernels', so it is tabulated at 1, 2, 4 and 8 times the profile's own and
@@ -33,9 +33,10 @@ struct CaseSurrogate {
   std::string stack, family, source;
   double log_measured = 0, log_predicted = 0;  // predicted: with nominal constants
   double log_shipped = 0;                      // with the shipped profile
-  Constants slope{}, curvature{};                // host time: unused
-  std::array<double, 3> host_rise{};             // log time at 2, 4 and 8 times the host time, less log_predicted
+  Constants slope{}, curvature{};              // host time: unused
+  std::array<double, 3> host_rise{};           // log time at 2, 4 and 8 times the host time, less log_predicted
   double at(const Constants& x) const;
+  double before_fitting() const;  // with constants that no published run has moved
 };
 std::vector<CaseSurrogate> case_surrogates(const std::vector<Case>& cases, int threads);
 

@@ -18,6 +18,7 @@ TEST_CASE("regret: how much slower the chosen layout is than the best one") {
   const double measured[] = {10, 11, 12, 13}, predicted[] = {10.5, 10.2, 12, 13};
   for (std::size_t i = 0; i < 4; ++i) {
     cases[i].id = rows[i].id = "c" + std::to_string(i);
+    cases[i].mbs = static_cast<double>(i + 1);
     rows[i].kind = "model";
     rows[i].status = "predicted";
     rows[i].measured = measured[i];
