@@ -29,8 +29,9 @@ class Run(ReportChecks, unittest.TestCase):
 
     def test_first_line_is_the_answer_with_its_error_bar(self):
         answer = self.page.js("document.querySelector('h1').textContent")
-        self.assertIn(f"step {self.summary['step_time_s']:.3f} s (+", answer)
-        self.assertIn("95 % confidence", answer)
+        self.assertIn(f"step {self.summary['step_time_s']:.3f} s (80 % interval ", answer)
+        low, high = self.summary["step_time_80_s"]
+        self.assertIn(f"{low:.2f} to {high:.2f} s", answer)
 
     def test_parts_of_every_rank_add_up_to_the_step(self):
         for row in self.page.js("k3.data.sections.find(s => s.type === 'waterfall').data.ranks"):

@@ -7,7 +7,8 @@ export PYTHONDONTWRITEBYTECODE=1
 python3 "$here/tools/dev/k3_headline.py" --check || exit 1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mkdir -p "$scratch/tools/dev" "$scratch/scenarios"
+mkdir -p "$scratch/tools/dev" "$scratch/scenarios" "$scratch/hardware_profiles"
+cp "$here/hardware_profiles/step_errors.yaml" "$scratch/hardware_profiles/"
 cp "$here"/tools/dev/*.py "$scratch/tools/dev/"
 cp "$here/README.md" "$scratch/"
 cp -r "$here/scenarios/k3_headline" "$here/scenarios/k3_headline.svg" "$scratch/scenarios/"

@@ -34,7 +34,7 @@ import csv, gzip, json, sys
 folder = sys.argv[1]
 summary = json.load(open(folder + "/summary.json"))
 keys = ("step_time_s step_time_p95_s tokens_per_s_per_gpu model_tflops_per_gpu mfu_pct hfu_pct peak_allocated_gib "
-        "peak_reserved_gib capacity_gib fits bubble_pct exposed_comm_s compute_s host_bound_s imbalance_s goodput_pct "
+        "peak_reserved_gib capacity_gib fits step_time_80_s step_time_95_s bubble_pct exposed_comm_s compute_s host_bound_s imbalance_s goodput_pct "
         "cost_usd_per_step provenance folded fingerprint k3sim_version scenario_sha256").split()
 assert [k for k in keys if k not in summary] == [], keys
 assert 95 < summary["goodput_pct"] < 100

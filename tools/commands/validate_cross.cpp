@@ -11,9 +11,11 @@
 #include <ostream>
 
 #include "tools/commands/cross_tables.h"
+#include "tools/commands/interval_tables.h"
 #include "tools/commands/report_files.h"
 #include "tools/commands/text_table.h"
 #include "tools/report/table_report.h"
+#include "tools/validation/error_intervals.h"
 #include "tools/validation/software_fit.h"
 
 namespace k3sim {
@@ -157,16 +159,19 @@ int run_cross_validation(const std::vector<Case>& cases, int threads, const std:
   add(kVtrain.name, "nominal, fitted to no training run", sliced(kVtrain, nominal));
   add("all", "lookup: median TFLOP/s by GPU, precision, kind", score(lookup_errors(all, cases, false)));
   add("all", "lookup: the same, knowing the source", score(lookup_errors(all, cases, true)));
+  const std::vector<IntervalCoverage> intervals = error_intervals(all, cases, methods[1].errors, methods[2].errors);
   if (!folder.empty())
     write_report(folder, csv,
-                 {{"held_out.csv", held_out_table(all, cases, methods[1].errors, methods[2].errors)},
+                 {{"intervals.csv", interval_table(intervals)},
+                  {"held_out.csv", held_out_table(all, cases, methods[1].errors, methods[2].errors)},
                   {"surrogates.csv", surrogate_table(all, cases)},
                   {"software_constants.csv", constants_table(all)}},
                  context);
   if (context.json)
-    context.out << nlohmann::ordered_json{{"cross_validation", j}}.dump(2) << "\n";
+    context.out << nlohmann::ordered_json{{"cross_validation", j}, {"intervals", interval_json(intervals)}}.dump(2)
+                << "\n";
   else
-    context.out << table.to_text();
+    context.out << table.to_text() << "\n" << interval_text(intervals);
   return 0;
 }
 

@@ -99,11 +99,11 @@ def draw(found, kept):
     for i, (gpu, colour) in enumerate(COLOURS.items()):
         p.bar(10 + 90 * i, 28, 14, 14, colour)
         p.text(30 + 90 * i, 40, gpu.upper())
-    p.text(290, 40, "bars: 90 % interval of the prediction")
-    curves(p, 0, "MFU in % over GPUs", found, lambda a: a["mfu"], lambda a: a["mfu"] / (1 + a["error"]),
-           lambda a: a["mfu"] * (1 + a["error"]))
+    p.text(290, 40, "bars: where 80 % of published MoE runs lie")
+    curves(p, 0, "MFU in % over GPUs", found, lambda a: a["mfu"], lambda a: a["mfu"] / a["interval"][1],
+           lambda a: a["mfu"] / a["interval"][0])
     curves(p, 330, "1,000 GPU-hours per trillion tokens", found, lambda a: a["hours"] / 1e3,
-           lambda a: a["hours"] / 1e3 / (1 + a["error"]), lambda a: a["hours"] / 1e3 * (1 + a["error"]))
+           lambda a: a["hours"] / 1e3 * a["interval"][0], lambda a: a["hours"] / 1e3 * a["interval"][1])
     gpu, size = kept["scenario"].split("_")
     where = f"{int(size):,} {gpu.upper()}"
     below = bars(p, TOP + PANEL + 52, f"Step on {where} with one mechanism off", shown(kept["off"], 0.2, 12), 1)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "models/build/step_errors.h"
 #include "models/failure/goodput.h"
 #include "tools/report/moe_tables.h"
 #include "tools/report/network_summary.h"
@@ -74,6 +75,9 @@ std::string summary_json(const Scenario& scenario, const StepPrediction& p) {
   Json j;
   j["step_time_s"] = rounded(step);
   j["step_time_p95_s"] = rounded(s.step_p95.seconds());
+  const StepErrors& error = step_errors(scenario.model);
+  j["step_time_80_s"] = {rounded(step * error.low80), rounded(step * error.high80)};
+  j["step_time_95_s"] = {rounded(step * error.low95), rounded(step * error.high95)};
   j["tokens_per_s_per_gpu"] = rounded(s.tokens_per_s_per_gpu);
   j["model_tflops_per_gpu"] = rounded(s.model_tflops_per_gpu);
   j["mfu_pct"] = rounded(s.mfu_pct);

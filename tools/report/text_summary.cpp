@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/build/step_errors.h"
 #include "models/failure/goodput.h"
 #include "tools/report/mechanism_tables.h"
 #include "tools/report/network_summary.h"
@@ -88,6 +89,12 @@ std::string text_summary(const Scenario& scenario, const StepPrediction& p, bool
                   scenario.model.name, scenario.cluster.gpus(), scenario.cluster.gpu, step, s.step_p95.seconds(),
                   s.mfu_pct, s.tokens_per_s_per_gpu);
   out += "  " + verdict(p, colour) + "\n";
+  const StepErrors& error = step_errors(scenario.model);
+  out += fmt::format(
+      "  80 % within {:.2f} to {:.2f} s, 95 % within {:.2f} to {:.2f} s (published runs of {} models, families left "
+      "out)\n",
+      step * error.low80, step * error.high80, step * error.low95, step * error.high95,
+      has_routed_experts(scenario.model) ? "MoE" : "dense");
   out += fmt::format("  {} | {} | {} tokens per step\n", layout(scenario),
                      scenario.schedule.file.empty() ? scenario.schedule.name : scenario.schedule.file,
                      static_cast<std::int64_t>(s.tokens_per_s_per_gpu * step * scenario.cluster.gpus() + 0.5));

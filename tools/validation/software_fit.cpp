@@ -241,12 +241,15 @@ SoftwareFit fit_software(const std::vector<CaseSurrogate>& cases, const std::vec
   return fit;
 }
 
+int family_fold(const std::string& family) {
+  Fingerprint f;
+  f.add(family);
+  return static_cast<int>(f.value() % kFamilyFolds);
+}
+
 std::vector<double> cross_validate(const std::vector<CaseSurrogate>& cases, HoldOut hold_out) {
   const auto fold_of = [&](const CaseSurrogate& c) {
-    if (hold_out == HoldOut::source) return c.source;
-    Fingerprint f;
-    f.add(c.family);
-    return std::to_string(f.value() % 5);
+    return hold_out == HoldOut::source ? c.source : std::to_string(family_fold(c.family));
   };
   std::set<std::string> folds;
   for (const CaseSurrogate& c : cases) folds.insert(fold_of(c));

@@ -47,6 +47,9 @@ struct SoftwareFit {
 };
 SoftwareFit fit_software(const std::vector<CaseSurrogate>& cases, const std::vector<char>& used);
 
+constexpr int kFamilyFolds = 5;
+int family_fold(const std::string& family);  // by a fingerprint of its name
+
 enum class HoldOut : std::uint8_t { family, source };
 // Predicted over measured - 1 of every case by constants fitted without its fold (families: five folds by name).
 std::vector<double> cross_validate(const std::vector<CaseSurrogate>& cases, HoldOut hold_out);
