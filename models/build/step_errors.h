@@ -1,6 +1,6 @@
-// How far published runs lay from predictions by constants that had not seen them: measured over predicted step time, by
-// kind of model. An interval around a prediction follows; `k3sim validate --cross-validate` measures it and tests what
-// it covers. Source: hardware_profiles/step_errors.yaml (own, from the runs in scenarios/validation).
+// How far published runs lay from predictions by constants that had not seen them: measured over predicted step time,
+// by kind of model. An interval around a prediction follows; `k3sim validate --cross-validate` measures it and tests
+// what it covers. Source: hardware_profiles/step_errors.yaml (own, from the runs in scenarios/validation).
 #pragma once
 
 #include "models/config/model_spec.h"

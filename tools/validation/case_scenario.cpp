@@ -264,6 +264,8 @@ class Mapper {
     if (c_.framework.rfind("NeMo/", 0) == 0 || c_.framework.rfind("NeMo 2", 0) == 0) o.gradient_bytes = Bytes(2);
     // fms-fsdp policies/mixed_precision.py (bfSixteen): gradients are reduced in BF16.
     if (c_.group == "fms-fsdp") o.gradient_bytes = Bytes(2);
+    // InternEvo solver/optimizer/hybrid_zero_optim.py: gradients are reduced in the parameters' type.
+    if (c_.group == "internevo") o.gradient_bytes = Bytes(2);
     // DeepSpeed's engine all-reduces gradients in their own type, half precision here.
     if (s_.software == "megatron_deepspeed") o.gradient_bytes = Bytes(2);
     if (has(lower(c_.precision), "pure")) o.gradient_bytes = Bytes(2), o.state_bytes = Bytes(4);

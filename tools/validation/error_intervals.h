@@ -1,6 +1,6 @@
-// Intervals around a predicted step time, and whether they cover what they claim: bounds come from the held-out errors of
-// four folds of families, coverage is counted on the fifth, so that no run helps to draw the interval that judges it.
-// Source: engine-design section 14.5 (grouped folds).
+// Intervals around a predicted step time, and whether they cover what they claim: bounds come from the held-out errors
+// of four folds of families, coverage is counted on the fifth, so that no run helps to draw the interval that judges
+// it. Source: engine-design section 14.5 (grouped folds).
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 namespace k3sim {
 
 struct IntervalCoverage {
-  std::string kind;  // dense or moe
-  StepErrors bounds;  // of all runs of the kind, by held-out families
-  double covers80_pct = 0, covers95_pct = 0;              // held-out families
+  std::string kind;                                         // dense or moe
+  StepErrors bounds;                                        // of all runs of the kind, by held-out families
+  double covers80_pct = 0, covers95_pct = 0;                // held-out families
   double source_covers80_pct = 0, source_covers95_pct = 0;  // the same bounds, runs predicted without their source
 };
 

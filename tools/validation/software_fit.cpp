@@ -13,6 +13,7 @@
 #include "sim/base/fingerprint.h"
 #include "tools/validation/case_scenario.h"
 #include "tools/validation/case_target.h"
+#include "tools/validation/mapping_search.h"
 
 namespace k3sim {
 
@@ -195,6 +196,7 @@ std::vector<CaseSurrogate> case_surrogates(const std::vector<Case>& cases, int t
   std::vector<Job> jobs(cases.size());
   MachineCache machines;
   for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (is_grid_search(cases[i])) continue;
     jobs[i].mapped = case_scenario(cases[i]);
     const auto target = step_target(cases[i]);
     if (!jobs[i].mapped.scenario || !target) continue;

@@ -38,6 +38,7 @@ struct CaseSurrogate {
   double at(const Constants& x) const;
   double before_fitting() const;  // with constants that no published run has moved
 };
+// Cases whose source searched a grid and does not print the winner are left out: their layout would be our choice.
 std::vector<CaseSurrogate> case_surrogates(const std::vector<Case>& cases, int threads);
 
 struct SoftwareFit {
