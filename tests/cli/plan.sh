@@ -8,6 +8,7 @@ space=$(dirname "$0")/../data/planner/small_space.yaml
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 fail() { echo "$1"; exit 1; }
+. "$(dirname "$0")/kill_rank.bash"
 plan() { "$k3sim" plan "$space" --allow-assumed --top 3 --out "$scratch/$1" "${@:2}" >"$scratch/$1.txt" || fail "plan $1 failed"; }
 
 plan one --threads 1
@@ -65,19 +66,7 @@ long=(--no-prune --set batch.global_sequences=256)
 plan long "${long[@]}"
 killed=("$k3sim" plan "$space" --allow-assumed --top 3 "${long[@]}" --out "$scratch/killed")
 "${mpi[@]}" -n 3 "${killed[@]}" >/dev/null 2>&1 &
-job=$!
-for _ in $(seq 4000); do
-  rows=$(cat "$scratch"/killed/journal-rank-* 2>/dev/null | grep -c '|')
-  [ "$rows" -ge 20 ] && break
-  kill -0 $job 2>/dev/null || break
-  sleep 0.005
-done
-victim=$(pgrep -P $job -f "plan .*killed" | sed -n 2p)
-[ -n "$victim" ] || fail "no rank to kill: the plan was over before twenty results were on disk"
-kill -9 "$victim"
-wait $job && fail "mpirun did not notice the killed rank"
-[ -e "$scratch/killed/plan.csv" ] && fail "a killed plan must not leave a table"
-kept=$(cat "$scratch"/killed/journal-rank-* | grep -c '|')
+kill_rank $! plan "$scratch/killed" 20
 "${mpi[@]}" -n 2 "${killed[@]}" --resume >"$scratch/killed.txt" 2>"$scratch/err" ||
   { cat "$scratch/err"; fail "resuming the plan failed"; }
 known=$(sed -n 's/^\([0-9]*\) results were on disk.*/\1/p' "$scratch/err")

@@ -7,6 +7,7 @@ space=$(dirname "$0")/../data/planner/small_space.yaml
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 fail() { echo "$1"; exit 1; }
+. "$(dirname "$0")/kill_rank.bash"
 
 "$k3sim" sweep "$space" --out "$scratch/one" --allow-assumed >/dev/null || fail "one thread failed"
 "$k3sim" sweep "$space" --out "$scratch/two" --allow-assumed --threads 2 >/dev/null || fail "two threads failed"
@@ -29,21 +30,9 @@ mpi=(mpirun --allow-run-as-root --oversubscribe --mca btl_vader_single_copy_mech
   { cat "$scratch/err"; fail "three ranks failed"; }
 cmp "$scratch/one/sweep.csv" "$scratch/ranks/sweep.csv" || fail "three ranks differ"
 
-# Kill rank 1 with -9 as soon as every rank has a row on disk; ranks under `timeout` stop on their own otherwise.
+# Kill a rank with -9 as soon as six rows are on disk.
 "${mpi[@]}" -n 3 "$k3sim" sweep "$space" --out "$scratch/killed" --allow-assumed >/dev/null 2>&1 &
-job=$!
-for _ in $(seq 2000); do
-  rows=$(cat "$scratch"/killed/journal-rank-* 2>/dev/null | grep -c '|')
-  [ "$rows" -ge 6 ] && break
-  kill -0 $job 2>/dev/null || break
-  sleep 0.005
-done
-victim=$(pgrep -P $job -f "sweep .*killed" | sed -n 2p)
-[ -n "$victim" ] || fail "no rank to kill: the sweep was over before six rows were on disk"
-kill -9 "$victim"
-wait $job && fail "mpirun did not notice the killed rank"
-[ -e "$scratch/killed/sweep.csv" ] && fail "a killed run must not leave a table"
-kept=$(cat "$scratch"/killed/journal-rank-* | grep -c '|')
+kill_rank $! sweep "$scratch/killed" 6
 [ "$kept" -ge 6 ] || fail "only $kept rows were kept"
 "${mpi[@]}" -n 2 "$k3sim" sweep "$space" --out "$scratch/killed" --allow-assumed --resume >"$scratch/out" 2>&1 ||
   { cat "$scratch/out"; fail "resume failed"; }
