@@ -16,30 +16,16 @@
 #include "tools/commands/text_table.h"
 #include "tools/report/table_report.h"
 #include "tools/validation/error_intervals.h"
+#include "tools/validation/model_validation.h"
 #include "tools/validation/software_fit.h"
 
 namespace k3sim {
 
 namespace {
 
-struct Score {
-  std::size_t n = 0;
-  double median = 0, mean = 0, p90 = 0, bias = 0;
-};
-
-Score score(const std::vector<double>& errors) {
-  Score s;
-  std::vector<double> a;
-  for (double e : errors) a.push_back(100 * std::fabs(e)), s.bias += 100 * e;
-  s.n = a.size();
-  if (a.empty()) return s;
-  std::sort(a.begin(), a.end());
-  s.bias /= static_cast<double>(a.size());
-  for (double e : a) s.mean += e / static_cast<double>(a.size());
-  const auto at = [&](double q) { return a[static_cast<std::size_t>(q * static_cast<double>(a.size() - 1) + 0.5)]; };
-  s.median = at(0.5);
-  s.p90 = at(0.9);
-  return s;
+ErrorSummary score(std::vector<double> errors) {
+  for (double& e : errors) e *= 100;
+  return summarize_percentages(errors);
 }
 
 // Median TFLOP/s of the other families of the same kind, turned into a step time: what no simulator may lose against.
@@ -133,17 +119,17 @@ int run_cross_validation(const std::vector<Case>& cases, int threads, const std:
   nlohmann::ordered_json j = nlohmann::ordered_json::array();
   TextTable table({"cases", "constants", "n", "median %", "mean %", "p90 %", "bias %"});
   CsvTable csv = score_table();
-  const auto add = [&](const std::string& slice, const std::string& method, const Score& s) {
-    table.add({slice, method, fmt::format("{}", s.n), fmt::format("{:.1f}", s.median), fmt::format("{:.1f}", s.mean),
-               fmt::format("{:.1f}", s.p90), fmt::format("{:+.1f}", s.bias)});
-    csv.add({slice, method, fmt::format("{}", s.n), csv_number(s.median), csv_number(s.mean), csv_number(s.p90),
-             csv_number(s.bias)});
+  const auto add = [&](const std::string& slice, const std::string& method, const ErrorSummary& s) {
+    table.add({slice, method, fmt::format("{}", s.predicted), fmt::format("{:.1f}", s.median_abs),
+               fmt::format("{:.1f}", s.mean_abs), fmt::format("{:.1f}", s.p90_abs), fmt::format("{:+.1f}", s.bias)});
+    csv.add({slice, method, fmt::format("{}", s.predicted), csv_number(s.median_abs), csv_number(s.mean_abs),
+             csv_number(s.p90_abs), csv_number(s.bias)});
     j.push_back({{"cases", slice},
                  {"constants", method},
-                 {"n", s.n},
-                 {"median_abs_error_pct", s.median},
-                 {"mean_abs_error_pct", s.mean},
-                 {"p90_abs_error_pct", s.p90},
+                 {"n", s.predicted},
+                 {"median_abs_error_pct", s.median_abs},
+                 {"mean_abs_error_pct", s.mean_abs},
+                 {"p90_abs_error_pct", s.p90_abs},
                  {"bias_pct", s.bias}});
   };
   const auto sliced = [&](const Slice& slice, const std::vector<double>& of) {

@@ -159,22 +159,13 @@ std::vector<ValidationRow> validate_cases(const std::vector<Case>& cases, int th
   return rows;
 }
 
-ErrorSummary summarize_errors(const std::vector<const ValidationRow*>& rows) {
+ErrorSummary summarize_percentages(const std::vector<double>& errors_pct) {
   ErrorSummary s;
+  s.predicted = static_cast<int>(errors_pct.size());
+  if (errors_pct.empty()) return s;
   std::vector<double> abs;
   double sum = 0, sum_abs = 0;
-  for (const ValidationRow* r : rows) {
-    if (r->status != "predicted") {
-      ++s.skipped;
-      continue;
-    }
-    const double e = r->error_pct();
-    abs.push_back(std::fabs(e));
-    sum += e;
-    sum_abs += std::fabs(e);
-  }
-  s.predicted = static_cast<int>(abs.size());
-  if (abs.empty()) return s;
+  for (double e : errors_pct) abs.push_back(std::fabs(e)), sum += e, sum_abs += std::fabs(e);
   std::sort(abs.begin(), abs.end());
   const auto quantile = [&](double q) {
     return abs[static_cast<std::size_t>(q * static_cast<double>(abs.size() - 1) + 0.5)];
@@ -183,6 +174,15 @@ ErrorSummary summarize_errors(const std::vector<const ValidationRow*>& rows) {
   s.p90_abs = quantile(0.9);
   s.bias = sum / static_cast<double>(abs.size());
   s.mean_abs = sum_abs / static_cast<double>(abs.size());
+  return s;
+}
+
+ErrorSummary summarize_errors(const std::vector<const ValidationRow*>& rows) {
+  std::vector<double> errors;
+  for (const ValidationRow* r : rows)
+    if (r->status == "predicted") errors.push_back(r->error_pct());
+  ErrorSummary s = summarize_percentages(errors);
+  s.skipped = static_cast<int>(rows.size() - errors.size());
   return s;
 }
 

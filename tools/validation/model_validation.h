@@ -29,5 +29,6 @@ struct ErrorSummary {
   double median_abs = 0, p90_abs = 0, bias = 0, mean_abs = 0;
 };
 ErrorSummary summarize_errors(const std::vector<const ValidationRow*>& rows);
+ErrorSummary summarize_percentages(const std::vector<double>& errors_pct);  // signed, in %
 
 }  // namespace k3sim
