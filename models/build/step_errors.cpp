@@ -1,9 +1,8 @@
 // Reads hardware_profiles/step_errors.yaml once. Source: step_errors.h.
 #include "models/build/step_errors.h"
 
-#include <algorithm>
-
 #include "models/config/data_files.h"
+#include "models/config/model_kinds.h"
 #include "models/config/yaml_reader.h"
 
 namespace k3sim {
@@ -36,10 +35,6 @@ BothKinds load() {
 }
 
 }  // namespace
-
-bool has_routed_experts(const ModelSpec& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(), [](const LayerSpec& l) { return l.ffn.is_moe(); });
-}
 
 const StepErrors& step_errors(const ModelSpec& model) {
   static const BothKinds both = load();

@@ -14,8 +14,6 @@ struct StepErrors {
   int runs = 0;
 };
 
-bool has_routed_experts(const ModelSpec& model);
-
 // Of models like this one: dense, or with routed experts. Throws ConfigError when the file is damaged.
 const StepErrors& step_errors(const ModelSpec& model);
 

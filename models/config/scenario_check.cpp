@@ -11,6 +11,7 @@
 
 #include "models/config/field_reader.h"
 #include "models/config/field_table.h"
+#include "models/config/model_kinds.h"
 
 namespace k3sim {
 namespace {
@@ -237,10 +238,7 @@ class Checker {
     }
   }
 
-  bool has_experts() const {
-    return std::any_of(s_.model.layers.begin(), s_.model.layers.end(),
-                       [](const LayerSpec& layer) { return layer.ffn.is_moe(); });
-  }
+  bool has_experts() const { return has_routed_experts(s_.model); }
 
   void experts() const {
     if (!has_experts()) {

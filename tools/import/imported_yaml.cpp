@@ -6,6 +6,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "models/config/model_kinds.h"
 #include "models/config/model_loader.h"
 #include "tools/import/imported_scenario.h"
 
@@ -122,9 +123,7 @@ std::string imported_to_yaml(const ImportedScenario& imported) {
   out += fmt::format("batch: {{sequence: {}, micro_batch: {}, global_sequences: {}}}\n", s.batch.sequence,
                      s.batch.micro_batch, s.batch.global_sequences);
   out += fmt::format("schedule: {{name: {}}}\n", s.schedule.name);
-  const bool moe =
-      std::any_of(s.model.layers.begin(), s.model.layers.end(), [](const LayerSpec& l) { return l.ffn.is_moe(); });
-  if (moe) out += moe_text(s);
+  if (has_routed_experts(s.model)) out += moe_text(s);
   out += activation_text(s.activation) + optimizer_text(s.optimizer);
   out += fmt::format("overlap: {{grad_reduce: {}, param_gather: {}, tp: {}, p2p: {}}}\n", on(s.overlap.grad_reduce),
                      on(s.overlap.param_gather), on(s.overlap.tp), on(s.overlap.p2p));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/config/model_kinds.h"
 #include "sim/base/error.h"
 #include "tools/import/imported_scenario.h"
 #include "tools/import/pipeline_layout.h"
@@ -51,8 +52,7 @@ class ScenarioReader {
       p.cp_method = "all_to_all";
     }
     p.ep = small(a_.integer({"expert-model-parallel-size", "moe-expert-parallel-size"}, 1));
-    const bool moe =
-        std::any_of(s_.model.layers.begin(), s_.model.layers.end(), [](const LayerSpec& l) { return l.ffn.is_moe(); });
+    const bool moe = has_routed_experts(s_.model);
     if (!moe) p.ep = 1;
     p.etp = small(a_.integer({"expert-tensor-parallel-size"}, moe && a_.origin != "deepspeed" ? p.tp : 1));
     if (!moe) p.etp = 1;

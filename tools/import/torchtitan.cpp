@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "models/config/model_kinds.h"
 #include "sim/base/error.h"
 #include "sim/base/suggest.h"
 #include "tools/import/imported_scenario.h"
@@ -87,9 +88,7 @@ class TitanReader {
     p.etp = degree("parallelism.expert_tensor_parallel_degree");
     const std::string rotate = word("parallelism.context_parallel_rotate_method", "allgather");
     if (p.cp > 1) p.cp_method = rotate == "alltoall" ? "ring" : "all_gather";
-    const bool moe = std::any_of(out_.scenario.model.layers.begin(), out_.scenario.model.layers.end(),
-                                 [](const LayerSpec& l) { return l.ffn.is_moe(); });
-    if (!moe) p.ep = p.etp = 1;
+    if (!has_routed_experts(out_.scenario.model)) p.ep = p.etp = 1;
   }
 
   void cluster() {

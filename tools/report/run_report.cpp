@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/build/step_errors.h"
+#include "models/config/model_kinds.h"
 #include "models/failure/goodput.h"
 #include "sim/trace/chrome_json.h"
 #include "tools/report/activation_table.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/build/step_errors.h"
+#include "models/config/model_kinds.h"
 #include "models/failure/goodput.h"
 #include "tools/report/mechanism_tables.h"
 #include "tools/report/network_summary.h"
