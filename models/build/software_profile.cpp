@@ -12,6 +12,9 @@ void read_kernels(const YamlNode& kernels, SoftwareProfile& p) {
   kernels.read("flash_attention", p.flash_attention);
   kernels.read("attention", p.attention_kernel);
   kernels.read("dropout", p.dropout);
+  kernels.read("gradient_accumulation_fusion", p.gradient_accumulation_fusion);
+  kernels.read("moe_permute_fusion", p.moe_permute_fusion);
+  kernels.read("multi_stream_experts", p.multi_stream_experts);
   kernels.read("matmul_efficiency", p.matmul_efficiency);
   kernels.read("fp8_efficiency", p.fp8_efficiency);
   kernels.read("hopper_efficiency", p.hopper_efficiency);

@@ -19,8 +19,11 @@ struct SoftwareProfile {
   bool flash_attention = true;
   std::string attention_kernel;  // "cudnn" or "fa2" where the stack's softmax kernel is not the GPU profile's
   bool dropout = false;
-  double matmul_efficiency = 1.0;     // in-training GEMM rate over the isolated, short-run calibration
-  double fp8_efficiency = 1.0;        // FP8 GEMM rate in training over isolated, beyond matmul_efficiency
+  bool gradient_accumulation_fusion = false;  // weight-gradient products add to the gradient buffers (Megatron)
+  bool moe_permute_fusion = true;             // SplitConfig::permute_fusion
+  bool multi_stream_experts = false;          // TransformerEngine's GroupedLinear: one cuBLAS call per expert
+  double matmul_efficiency = 1.0;             // in-training GEMM rate over the isolated, short-run calibration
+  double fp8_efficiency = 1.0;                // FP8 GEMM rate in training over isolated, beyond matmul_efficiency
   double hopper_efficiency = 1.0;     // kernel generation: matrix kernels on Hopper GPUs over the calibrated ones
   double blackwell_efficiency = 1.0;  // the same on Blackwell GPUs, over the datasheet tier
   Time sustained_burst;               // matrix kernels follow one another for seconds: throttled as this long a kernel

@@ -33,6 +33,13 @@ SplitConfig make_split_config(const Scenario& s, const SoftwareProfile& software
   // Square blocks and tiles of 1 x 128 are quantised after the gather.
   c.fp8_gather = c.sequence_parallel && (c.linear_dtype == Dtype::fp8 || c.linear_dtype == Dtype::mxfp8);
   c.fusion = software.fusion;
+  // Megatron sums FP16 gradients in FP16 unless told otherwise (BF16 always in FP32: megatron/training/arguments.py).
+  // Fully sharded gradients are new tensors that are reduced at once (Megatron FSDP:
+  // --no-gradient-accumulation-fusion).
+  const Bytes buffer = s.precision.compute == "fp16" ? Bytes(2) : s.optimizer.gradient_bytes;
+  if (software.gradient_accumulation_fusion && s.optimizer.zero < 3) c.accumulated = static_cast<int>(buffer.count());
+  c.permute_fusion = software.moe_permute_fusion;
+  c.multi_stream_experts = software.multi_stream_experts;
   c.choose_expert_tile = s.moe.grouped_gemm == "workload_aware";
   c.capacity_factor = s.moe.capacity_factor;
   c.flash_attention = software.flash_attention;

@@ -7,6 +7,7 @@
 #include "models/cost/curve.h"
 #include "models/cost/curve_key.h"
 #include "models/cost/gpu_profile.h"
+#include "models/cost/gradient_accumulation.h"
 #include "models/cost/roofline.h"
 
 namespace k3sim {
@@ -16,7 +17,8 @@ namespace {
 class ProfileCost final : public CostModel {
  public:
   ProfileCost(const GpuProfile& p, const CostOptions& o)
-      : roofline_(RooflinePeaks{p.limits.bf16_dense, p.limits.fp8_dense, p.limits.hbm}),
+      : peaks_{p.limits.bf16_dense, p.limits.fp8_dense, p.limits.hbm},
+        roofline_(peaks_),
         kda_(o.kda.empty() ? p.kda : o.kda),
         attention_(o.attention.empty() ? p.attention : o.attention) {
     for (const auto& [name, calibrated] : p.curves) {
@@ -28,6 +30,18 @@ class ProfileCost final : public CostModel {
   }
 
   KernelTime time(const Kernel& k) const override {
+    KernelTime t = product(k);
+    if (k.accumulated > 0) t.time += Time::from_us(accumulation_us(k, peaks_));
+    return t;
+  }
+
+ private:
+  struct Entry {
+    std::unique_ptr<const Curve> curve;
+    CostCurve facts;
+  };
+
+  KernelTime product(const Kernel& k) const {
     const CurveChoice choice = choose_curve(k, kda_, attention_);
     const auto found = curves_.find(choice.key);
     if (found == curves_.end()) return k.family == KernelFamily::kda_prepass ? share_of_core(k) : roofline_.time(k);
@@ -40,12 +54,6 @@ class ProfileCost final : public CostModel {
     t.p95_ratio = facts.p95_ratio;
     return t;
   }
-
- private:
-  struct Entry {
-    std::unique_ptr<const Curve> curve;
-    CostCurve facts;
-  };
 
   // A GPU on which no pre-pass was timed.
   KernelTime share_of_core(const Kernel& k) const {
@@ -69,6 +77,7 @@ class ProfileCost final : public CostModel {
     return work <= 1.5 * c.work_max && work >= 0.1 * c.work_min;
   }
 
+  RooflinePeaks peaks_;
   RooflineCost roofline_;
   std::string kda_, attention_;
   std::map<std::string, Entry> curves_;

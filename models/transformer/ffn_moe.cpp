@@ -38,25 +38,31 @@ MoeShape shape_of(const LayerContext& ctx, const FfnSpec& f) {
 }
 
 // Traffic of adding rows onto others: fused kernels read and write each value once; PyTorch's index_add does one atomic
-// per BF16 value, each moving a 32-byte L2 sector.
-double scatter_bytes(const LayerContext& ctx, std::int64_t rows, std::int64_t width) {
-  return (ctx.eager() ? 2.0 + 32.0 : 4.0) * static_cast<double>(rows * width);
+// per BF16 value, each moving a 32-byte L2 sector. Megatron-Core without permute fusion selects rows (backward:
+// index_add), multiplies them by their weights and scatter_adds them: 8.2, 6.6 and 5.5 ps per value for the first's
+// backward and the second's two passes on an H200 (calibrate/measurements/h200_permute.csv), here in bytes of the
+// gather curve.
+constexpr double kSelectBackBytes = 41, kScatterBytes = 32, kScatterBackBytes = 27;
+double scatter_bytes(const LayerContext& ctx, std::int64_t rows, std::int64_t width, double unfused) {
+  const double each = ctx.eager() ? 2.0 + 32.0 : ctx.split.permute_fusion ? 4.0 : unfused;
+  return each * static_cast<double>(rows * width);
 }
 
 constexpr double kFp8Rows = 2.06, kQuantizeRows = 3.03;  // bytes per value: FP8 rows moved; BF16 read, FP8 written
 
-// fp8_forward, fp8_backward: these rows come in FP8 (their scales with them).
+// fp8_forward, fp8_backward: these rows come in FP8 (their scales with them); chunks: whole runs of rows change places.
 struct RowFormat {
-  bool fp8_forward = false, fp8_backward = false;
+  bool fp8_forward = false, fp8_backward = false, chunks = false;
 };
 
 Node gather_rows(LayerContext& ctx, const char* name, const char* back, Module module, Node input, std::int64_t rows,
                  std::int64_t width, RowFormat format = {}) {
   const auto values = static_cast<double>(rows * width);
+  const double back_bytes = scatter_bytes(ctx, rows, width, format.chunks ? 4.0 : kSelectBackBytes);
   Operation op = memory_operation(module, {input}, tensor_bytes(rows, width));
   op.forward = {memory_step(name, Pass::forward, MemoryClass::gather, (format.fp8_forward ? kFp8Rows : 4.0) * values)};
-  op.backward = {memory_step(back, Pass::input_grad, MemoryClass::gather,
-                             format.fp8_backward ? kFp8Rows * values : scatter_bytes(ctx, rows, width))};
+  op.backward = {
+      memory_step(back, Pass::input_grad, MemoryClass::gather, format.fp8_backward ? kFp8Rows * values : back_bytes)};
   return ctx.graph.add(std::move(op));
 }
 
@@ -136,7 +142,7 @@ Node dispatch(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node laten
   const bool sort_here = transported && ctx.split.dispatcher != "moonep" && m.local_experts > 1;
   if (!sort_here) return rows;
   rows = gather_rows(ctx, "moe_sort_rows", "moe_sort_rows_grad", Module::dispatch, rows, m.local_rows, m.width,
-                     {.fp8_forward = ctx.split.fp8_dispatch});
+                     {.fp8_forward = ctx.split.fp8_dispatch, .chunks = alltoall});
   ctx.graph.follow_routing(rows);
   return rows;
 }
@@ -161,7 +167,7 @@ Node combine(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows) 
   const bool transported = ctx.split.ep > 1, alltoall = ctx.split.dispatcher == "alltoall";
   if (transported && ctx.split.dispatcher != "moonep" && m.local_experts > 1) {
     rows = gather_rows(ctx, "moe_unsort_rows", "moe_unsort_rows_grad", Module::combine, rows, m.local_rows, m.width,
-                       {.fp8_backward = ctx.split.fp8_dispatch});
+                       {.fp8_backward = ctx.split.fp8_dispatch, .chunks = alltoall});
     ctx.graph.follow_routing(rows);
   }
   rows = etp_exchange(ctx, m, rows, false);
@@ -179,9 +185,11 @@ Node combine(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows) 
   }
   if (reduced) return rows;
   Operation op = memory_operation(Module::combine, {rows}, tensor_bytes(m.tokens, m.width));
-  op.forward = {memory_step("moe_unpermute", Pass::forward, MemoryClass::gather, scatter_bytes(ctx, m.rows, m.width))};
+  op.forward = {memory_step("moe_unpermute", Pass::forward, MemoryClass::gather,
+                            scatter_bytes(ctx, m.rows, m.width, kScatterBytes))};
+  const double back = ctx.eager() || ctx.split.permute_fusion ? 4.0 : kScatterBackBytes;
   op.backward = {memory_step("moe_unpermute_grad", Pass::input_grad, MemoryClass::gather,
-                             4.0 * static_cast<double>(m.rows * m.width))};
+                             back * static_cast<double>(m.rows * m.width))};
   const Node self = ctx.graph.add(std::move(op));
   if (ctx.eager()) ctx.graph.keep(rows, self, "moe.weighted");  // PyTorch's index_add keeps its source
   return self;

@@ -53,6 +53,7 @@ struct Kernel {
   const std::vector<double>* group_rows = nullptr;
   bool choose_tile = false;  // grouped: launch parameters picked from the group sizes (K3) instead of by a fixed rule
   bool routed = false;       // its rows follow the routing of a MoE layer
+  int accumulated = 0;       // weight gradient: bytes per value of the gradient in memory that the result is added to
   std::int64_t batch = 0, heads = 0, kv_heads = 0, seq_q = 0, seq_k = 0, dim_qk = 0, dim_v = 0;
   Flops flops{0};             // useful work in the matrix units
   Bytes bytes{0};             // least HBM traffic: inputs read once, outputs written once

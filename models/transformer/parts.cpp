@@ -22,8 +22,17 @@ Kernel pointwise_kernel(const Pointwise& p, Pass pass) {
 }
 
 Step quantize_step(const char* name, Pass pass, std::int64_t elements, Lane lane, double bytes = kQuantizeBoth,
-                   MemoryClass cls = MemoryClass::quantize) {
-  return compute_step(memory_kernel(name, pass, cls, Bytes::ceil(bytes * static_cast<double>(elements))), lane);
+                   MemoryClass cls = MemoryClass::quantize, std::int32_t launches = 1) {
+  Kernel k = memory_kernel(name, pass, cls, Bytes::ceil(bytes * static_cast<double>(elements)));
+  k.launches = launches;
+  return compute_step(k, lane);
+}
+
+// TransformerEngine casts the rows of its experts one expert after the other; one scale per tensor takes a kernel for
+// the largest value, one for the scale and the cast.
+std::int32_t casts(const LayerContext& ctx, const Linear& l, Dtype dtype) {
+  if (!ctx.split.multi_stream_experts || l.groups <= 1) return 1;
+  return static_cast<std::int32_t>(l.groups) * (dtype == Dtype::fp8 ? 3 : 1);
 }
 
 // One scale per tensor, and MX blocks along both axes, are cast and transposed in one streaming pass (a Triton kernel
@@ -75,13 +84,13 @@ Step tp_step(const char* name, CommKind kind, Bytes bytes) {
   return comm_step(name, Lane::tp_comm, op);
 }
 
-Kernel product(const Linear& l, Pass pass, Dtype dtype) {
-  if (l.groups > 0) {
-    Kernel k = grouped_gemm_kernel(l.name, pass, dtype, l.groups, l.m, l.n, l.k);
-    k.choose_tile = l.choose_tile;
-    return k;
-  }
-  return gemm_kernel(l.name, pass, dtype, l.m, l.n, l.k);
+Kernel product(const LayerContext& ctx, const Linear& l, Pass pass, Dtype dtype) {
+  Kernel k = l.groups > 0 ? grouped_gemm_kernel(l.name, pass, dtype, l.groups, l.m, l.n, l.k)
+                          : gemm_kernel(l.name, pass, dtype, l.m, l.n, l.k);
+  k.choose_tile = l.choose_tile;
+  if (ctx.split.multi_stream_experts && l.groups > 1) k.launches = static_cast<std::int32_t>(l.groups);
+  if (pass == Pass::weight_grad) k.accumulated = ctx.split.accumulated;
+  return k;
 }
 
 Step accumulate_step(Bytes gradient, Lane lane) {
@@ -135,8 +144,8 @@ Node linear(LayerContext& ctx, const Linear& l) {
   if (l.run_after >= 0) op.forward_order = {l.run_after};
   if (is_fp8(dtype) && l.quantize_input && !l.fp8_input) {
     const std::int64_t own = quantized_elements(ctx, l.m * l.k, l.regather);
-    op.forward.push_back(
-        quantize_step("quantize_input", Pass::forward, own, l.lane, kQuantizeBoth, quantize_class(dtype)));
+    op.forward.push_back(quantize_step("quantize_input", Pass::forward, own, l.lane, kQuantizeBoth,
+                                       quantize_class(dtype), casts(ctx, l, dtype)));
   }
   const Rounding rounding = rounding_of(ctx, l);
   const bool narrow_input = rounding.on && !is_fp8(dtype);
@@ -145,7 +154,7 @@ Node linear(LayerContext& ctx, const Linear& l) {
     op.forward.push_back(rounding_step("qat_round_weight", Pass::forward, rounding.weights, kRoundBytes));
     op.forward_scratch = op.gradient_scratch = Bytes(2 * rounding.weights);
   }
-  op.forward.push_back(compute_step(product(l, Pass::forward, dtype), l.lane));
+  op.forward.push_back(compute_step(product(ctx, l, Pass::forward, dtype), l.lane));
   // A GEMM epilogue adds the bias unless the stack is eager.
   if (l.bias && ctx.eager()) op.forward.push_back(bias_step(l, Pass::forward));
   if (l.regather && split.tp > 1 && split.sequence_parallel && !split.keeps_gathered) {
@@ -156,16 +165,16 @@ Node linear(LayerContext& ctx, const Linear& l) {
   }
   if (is_fp8(dtype) && !l.fp8_gradient) {
     const std::int64_t own = quantized_elements(ctx, l.m * l.n, l.gathered_gradient);
-    op.backward.push_back(
-        quantize_step("quantize_grad", Pass::input_grad, own, l.lane, kQuantizeBoth, quantize_class(dtype)));
+    op.backward.push_back(quantize_step("quantize_grad", Pass::input_grad, own, l.lane, kQuantizeBoth,
+                                        quantize_class(dtype), casts(ctx, l, dtype)));
   }
   if (rounding.on)
     op.backward.push_back(rounding_step("qat_round_weight", Pass::input_grad, rounding.weights, kRoundBytes));
-  op.backward.push_back(compute_step(product(l, Pass::input_grad, dtype), l.lane));
+  op.backward.push_back(compute_step(product(ctx, l, Pass::input_grad, dtype), l.lane));
   if (is_fp8(dtype)) add_requantizing(l, op);
   if (narrow_input)
     op.backward.push_back(rounding_step("qat_restore_input", Pass::weight_grad, rounding.inputs, kMxfp8Bytes + 2));
-  op.backward.push_back(compute_step(product(l, Pass::weight_grad, dtype), l.lane));
+  op.backward.push_back(compute_step(product(ctx, l, Pass::weight_grad, dtype), l.lane));
   if (l.bias) op.backward.push_back(bias_step(l, Pass::weight_grad));
   // Autograd makes the weight gradient as a new tensor before it is added; fused stacks accumulate in the GEMM.
   if (ctx.eager()) {

@@ -6,8 +6,8 @@ from unittest.mock import MagicMock, patch
 from stand_ins import FakeBench, modules, tensor
 
 from calibrate.adapters import (deep_ep_adapter, deep_gemm_adapter, fla_adapter, flash_attn_adapter, flash_kda_adapter,
-                                moonep_adapter, torch_grouped_mm_adapter, torch_linear_adapter, torch_nccl_adapter,
-                                torch_sdpa_adapter)
+                                moonep_adapter, torch_accumulate_adapter, torch_grouped_mm_adapter, torch_linear_adapter,
+                                torch_nccl_adapter, torch_permute_adapter, torch_sdpa_adapter)
 from calibrate.adapters.__main__ import parse
 from calibrate.adapters.running import run_adapter
 from calibrate.adapters.registry import ADAPTERS
@@ -127,6 +127,21 @@ class Matrices(unittest.TestCase):
         bench = FakeBench()
         torch_linear_adapter.measure(bench)
         self.assertEqual({k[2] for k in kernels(bench)}, {"fwd", "dgrad", "wgrad"})
+
+    def test_accumulating_products_are_timed_beside_writing_ones_of_the_same_shape(self):
+        bench = FakeBench(quick=False)
+        torch_accumulate_adapter.measure(bench)
+        shapes = {name: {r.params for r in bench.rows if r.kernel == name} for name in {r.kernel for r in bench.rows}}
+        self.assertEqual(shapes["linear_add"], shapes["linear_write"])
+        self.assertEqual(shapes["streams_add"], shapes["streams_write"])
+        self.assertEqual((len(shapes["linear_add"]), len(shapes["streams_add"])), (48, 11))  # as in the shipped file
+
+    def test_permutation_rows_are_verified_both_ways(self):
+        bench = FakeBench(quick=False)
+        torch_permute_adapter.measure(bench)
+        self.assertEqual({(r.kernel, r.direction) for r in bench.rows},
+                         {(k, d) for k in ("select", "unpermute") for d in ("fwd", "bwd")})
+        self.assertEqual(len(bench.checks), len(bench.rows))
 
 
 class SeveralGpus(unittest.TestCase):

@@ -53,6 +53,7 @@ Parts core_parts(const Setup& s, bool backward) {
   scenario.cluster.gpus_per_node = s.cp;
   scenario.parallel.cp = s.cp;
   scenario.parallel.dp = 1;
+  scenario.software = "pytorch_eager";  // the sources time the operator alone, beside nothing of a training step
   Machine machine = load_machine(scenario);
   CostOptions options;
   options.kda = s.kernel;
