@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 
+#include "tools/validation/case_scenario.h"
+
 namespace k3sim {
 
 double kendall_tau(const std::vector<double>& a, const std::vector<double>& b) {
@@ -35,9 +37,19 @@ struct Layout {
 };
 using Layouts = std::map<std::string, Layout>;  // by what a user chooses
 
+// Sharding as it is, not as its source words it: "within 8 ranks" of 8 is over all of them.
+std::string sharding(const Case& c) {
+  const CaseScenario built = case_scenario(c);
+  if (!built.scenario) return c.parallel.optimizer;
+  const OptimizerConfig& o = built.scenario->optimizer;
+  const int ranks = built.scenario->parallel.dp * built.scenario->parallel.cp;
+  const int group = o.shard_group >= ranks ? 0 : o.shard_group;
+  return fmt::format("zero {} over {}, reshard {}", o.zero, group, o.reshard_after_forward);
+}
+
 std::string chosen_settings(const Case& c) {
   const CaseParallel& p = c.parallel;
-  std::string out = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", c.mbs.value_or(0), p.optimizer, p.sequence_parallel,
+  std::string out = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", c.mbs.value_or(0), sharding(c), p.sequence_parallel,
                                 c.recompute, c.schedule, c.overlap, c.dispatcher, c.method);
   for (const std::optional<int>& degree : {p.tp, p.pp, p.vpp, p.cp, p.ep, p.etp, p.dp})
     out += fmt::format("|{}", degree.value_or(0));

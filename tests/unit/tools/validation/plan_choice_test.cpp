@@ -1,6 +1,7 @@
 // Kendall's tau and regret on orders that can be checked by hand.
 #include <doctest/doctest.h>
 
+#include "models/config/data_files.h"
 #include "tools/validation/plan_choice.h"
 
 using namespace k3sim;
@@ -47,4 +48,23 @@ TEST_CASE("runs that repeat a layout are one layout with their mean time") {
   const PlanChoice c = plan_choice(cases, rows, 3);
   CHECK(c.layouts == 3);
   CHECK(c.mean_regret_pct == doctest::Approx(100.0 / 11));  // chosen 12 s, best 11 s
+}
+
+TEST_CASE("sharding within as many ranks as there are is sharding over all: one layout") {
+  std::vector<Case> cases;
+  for (const Case& c : load_cases(data_path("scenarios/validation/cases.yaml")))
+    if (c.id == "internevo-7b-x8-tp2-zero-all" || c.id == "internevo-7b-x8-tp2-zero4" ||
+        c.id == "internevo-7b-x64-tp2-zero-all" || c.id == "internevo-7b-x64-tp2-zero4")
+      cases.push_back(c);
+  REQUIRE(cases.size() == 4);
+  std::vector<ValidationRow> rows(4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    rows[i].id = cases[i].id;
+    rows[i].kind = "model";
+    rows[i].status = "predicted";
+    rows[i].measured = rows[i].predicted = 1.0 + static_cast<double>(i);
+  }
+  const PlanChoice c = plan_choice(cases, rows, 1);  // 8 GPUs: 4 ranks, one layout; 64 GPUs: 32 ranks, two
+  CHECK(c.groups == 2);
+  CHECK(c.layouts == 3);
 }
