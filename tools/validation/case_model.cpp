@@ -23,6 +23,9 @@ AttentionSpec attention(const CaseModel& m) {
     a.v_dim = m.v_dim;
   }
   a.rotary = !m.learned_positions && m.gated;
+  // Qwen3 and OLMo 2 normalise queries and keys before the rotation (their modelling files in Hugging Face
+  // transformers); the cases have no field for it.
+  a.qk_norm = m.name.rfind("qwen3", 0) == 0 || m.name.rfind("olmo", 0) == 0;
   return a;
 }
 

@@ -262,6 +262,9 @@ class Mapper {
     if (has(t, "fsdp2")) o.parameter_bytes = Bytes(4), o.state_bytes = Bytes(8);
     // NeMo's recipes reduce gradients in BF16 (grad_reduce_in_fp32: false): 2 bytes stay in the buffers.
     if (c_.framework.rfind("NeMo/", 0) == 0 || c_.framework.rfind("NeMo 2", 0) == 0) o.gradient_bytes = Bytes(2);
+    // So do Megatron-Bridge's performance recipes (scripts/performance/configs, v0.1 to v0.4) and, as its user guide
+    // recommends, Megatron FSDP (docs/discussions/megatron-fsdp-user-guide: --grad-reduce-in-bf16).
+    if (c_.framework.rfind("Megatron-Bridge", 0) == 0 || has(t, "megatron fsdp")) o.gradient_bytes = Bytes(2);
     // fms-fsdp policies/mixed_precision.py (bfSixteen): gradients are reduced in BF16.
     if (c_.group == "fms-fsdp") o.gradient_bytes = Bytes(2);
     // InternEvo solver/optimizer/hybrid_zero_optim.py: gradients are reduced in the parameters' type.
@@ -281,7 +284,9 @@ class Mapper {
       k.compute = "fp8_block";
     else if (starts(p, "fp8"))
       k.compute = "fp8";
-    else if (starts(p, "fp16"))
+    // "Mixed": the scripts of zero-bubble (examples/pretrain_zero_bubble.sh) and vocabulary parallelism
+    // (pretrain_gpt.sh) pass --fp16.
+    else if (starts(p, "fp16") || p == "bf16/fp16 mixed")
       k.compute = "fp16";
     k.fp8_parameters = has(p, "fp8 params");
   }
