@@ -42,7 +42,6 @@ SoftwareProfile load_software_profile(const std::string& path) {
   host.read("action", p.host_action);
   host.read("factor", p.host_factor);
   host.read("step", p.step_overhead);
-  host.read("sync_per_moe_layer", p.host_sync_per_moe_layer);
   read_kernels(root.child("kernels"), p);
   const YamlNode comm = root.child("communication");
   comm.read("efficiency", p.comm_efficiency);

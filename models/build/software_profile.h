@@ -39,7 +39,6 @@ struct SoftwareProfile {
   bool p2p_overlap = true;
   bool ep_overlap = false;
   bool owner_updates = false;  // ZeRO-1 by whole tensors: reduced to, and broadcast from, the rank that owns each
-  bool host_sync_per_moe_layer = true;          // dynamic row counts are read back by the host
   Bytes bucket = Bytes(160'000'000);            // gradient bucket
   Bytes context_memory = Bytes::mib(700);       // CUDA context and modules
   Bytes communicator_memory = Bytes::mib(400);  // NCCL buffers per communicator with more than one rank

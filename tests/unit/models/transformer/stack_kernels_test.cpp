@@ -62,7 +62,7 @@ TEST_CASE("experts on streams: one launch per local expert, three more for each 
       if (i.kernel.family == KernelFamily::grouped_gemm) products.insert(i.kernel.launches);
       if (std::string(i.kernel.name).rfind("quantize", 0) == 0) casts.insert(i.kernel.launches);
     }
-  CHECK(products == std::set<std::int32_t>{16});     // 128 experts over 8 ranks
+  CHECK(products == std::set<std::int32_t>{16});      // 128 experts over 8 ranks
   CHECK(casts == std::set<std::int32_t>{1, 3 * 16});  // of attention, and of experts
 }
 
