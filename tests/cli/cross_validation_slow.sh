@@ -19,6 +19,7 @@ assert both["n"] >= 670, both
 assert both["median_abs_error_pct"] <= 8 and both["p90_abs_error_pct"] <= 20 and abs(both["bias_pct"]) <= 2, both
 assert rows["tier A, BF16/FP16", families]["median_abs_error_pct"] <= 6, rows["tier A, BF16/FP16", families]
 assert rows["tiers A and B", sources]["median_abs_error_pct"] <= 10, rows["tiers A and B", sources]
+assert rows["MoE, tiers A and B", families]["median_abs_error_pct"] <= 8, rows["MoE, tiers A and B", families]
 vtrain = rows["vTrain, A100, several nodes", "nominal, fitted to no training run"]
 assert vtrain["n"] == 87 and vtrain["mean_abs_error_pct"] <= 8, vtrain
 floor = rows["all", "lookup: the same, knowing the source"]
@@ -32,4 +33,14 @@ for i in result["intervals"]:
     for key in ("low95", "low80", "high80", "high95"):  # what `run` prints is what was measured
         assert abs(float(written[key]) - i[key]) <= 0.0011, (i["kind"], key, written[key], i[key])
     assert int(written["runs"]) == i["runs"]
+PY
+
+"$k3sim" validate --json > "$work/all.json"
+python3 - "$work/all.json" <<'PY'
+import json
+import sys
+
+choice = json.load(open(sys.argv[1], encoding="utf-8"))["choice"]
+assert choice["groups"] >= 17 and choice["layouts"] >= 144, choice
+assert choice["mean_regret_pct"] <= 2 and choice["worst_regret_pct"] <= 10 and choice["kendall_tau"] >= 0.85, choice
 PY
