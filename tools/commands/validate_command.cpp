@@ -14,6 +14,7 @@
 #include "models/config/data_files.h"
 #include "sim/base/error.h"
 #include "tools/commands/command.h"
+#include "tools/commands/error_tables.h"
 #include "tools/commands/text_table.h"
 #include "tools/commands/validate_collective.h"
 #include "tools/commands/validate_cross.h"
@@ -164,6 +165,16 @@ std::vector<std::string> notes_of(bool measured) {
       "more. A case that lacks what cannot be inferred is not predicted, with the reason."};
 }
 
+std::vector<PageTable> error_analysis(const Options& o, const std::vector<Case>& cases,
+                                      const std::vector<ValidationRow>& rows) {
+  std::vector<PageTable> out{feature_table(error_features(cases, rows, o.kind))};
+  if (o.kind != "model") return out;
+  const std::vector<Case> shipped = load_cases(data_path("scenarios/validation/cases.yaml"));
+  const auto explanations = load_explanations(data_path("scenarios/validation/explanations.yaml"), shipped);
+  out.push_back(largest_error_table(largest_errors(cases, rows, explanations)));
+  return out;
+}
+
 int run(const Options& o, CommandContext& context) {
   const bool published = o.kind == "model" || o.kind == "memory";
   if (o.only.any() && (o.cross_validate || !published))
@@ -181,7 +192,11 @@ int run(const Options& o, CommandContext& context) {
     rows.push_back(&r);
     if (measured || o.kind == "memory" || r.kind == "model") scored.push_back(&r);
   }
-  if (!o.out.empty()) write_validation(o.out, {title_of(o.kind), rows, scored, notes_of(measured), {}}, context);
+  if (!o.out.empty()) {
+    ValidationPageInput page{title_of(o.kind), rows, scored, notes_of(measured), {}};
+    if (published) page.more = error_analysis(o, cases, all);
+    write_validation(o.out, std::move(page), context);
+  }
   if (!context.json) {
     measured ? print_measured(context.out, rows) : print_text(context.out, rows, o.kind);
     if (!measured && o.kind == "model") print_choice(context.out, plan_choice(cases, all));

@@ -2,7 +2,10 @@
 // Bounds are the issue's; they may only be tightened. Source: validation/cases.yaml.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "models/config/data_files.h"
+#include "tools/validation/error_features.h"
 #include "tools/validation/model_validation.h"
 
 using namespace k3sim;
@@ -25,6 +28,16 @@ TEST_CASE("published runs: at least 450 predicted, tier A in 16 bit within 20 pe
   MESSAGE("tier A 16 bit: " << a.predicted << " predicted, median " << a.median_abs << " %, bias " << a.bias << " %");
   CHECK(all.predicted >= 690);
   CHECK(a.median_abs <= 20.0);
+  // Each of the ten largest errors has been dissected, and the parts shown for it add up to its step.
+  const auto why = load_explanations(data_path("scenarios/validation/explanations.yaml"), cases);
+  const auto worst = largest_errors(cases, rows, why);
+  REQUIRE(worst.size() == 10);
+  for (const LargeError& e : worst) {
+    CAPTURE(e.row->id);
+    CHECK(!e.why.text.empty());
+    const double parts = e.compute_s + e.communication_s + e.bubble_s + e.rest_s;
+    CHECK(std::abs(parts - e.row->predicted) <= 0.02 * e.row->predicted);
+  }
 }
 
 TEST_CASE("published runs: the rows do not depend on the number of threads") {
