@@ -11,5 +11,6 @@ namespace k3sim {
 
 PageTable feature_table(const std::vector<FeatureLevel>& levels);
 PageTable largest_error_table(const std::vector<LargeError>& errors);
+PageTable largest_error_parts(const std::vector<LargeError>& errors);
 
 }  // namespace k3sim

@@ -171,7 +171,9 @@ std::vector<PageTable> error_analysis(const Options& o, const std::vector<Case>&
   if (o.kind != "model") return out;
   const std::vector<Case> shipped = load_cases(data_path("scenarios/validation/cases.yaml"));
   const auto explanations = load_explanations(data_path("scenarios/validation/explanations.yaml"), shipped);
-  out.push_back(largest_error_table(largest_errors(cases, rows, explanations)));
+  const auto largest = largest_errors(cases, rows, explanations);
+  out.push_back(largest_error_table(largest));
+  out.push_back(largest_error_parts(largest));
   return out;
 }
 

@@ -145,9 +145,8 @@ std::vector<Explanation> load_explanations(const std::string& path, const std::v
     n.require("text", e.text);
     if (e.verdict != "source" && e.verdict != "model" && e.verdict != "open")
       n.child("verdict").problem("must be source, model or open");
-    const bool known = !e.pattern.empty() && std::any_of(cases.begin(), cases.end(), [&](const Case& c) {
-      return matches(e.pattern, c.id);
-    });
+    const bool known = !e.pattern.empty() &&
+                       std::any_of(cases.begin(), cases.end(), [&](const Case& c) { return matches(e.pattern, c.id); });
     if (!known) n.child("case").problem(fmt::format("'{}' matches no case", e.pattern));
     out.push_back(std::move(e));
   }

@@ -1,9 +1,10 @@
 // What goes with the residual errors: how much of their spread each feature of a run explains, and how its levels fare;
 // and the largest errors with what is known of them.
-//   share = 1 - (1 - SSbetween / SStotal) (N - 1) / (N - L), the adjusted coefficient of determination of the level means
-// over log(predicted / measured), clipped at +-0.3 so that single runs do not decide, N runs in L levels. Features overlap
-// (a source has its GPU): shares do not add up. Negative shares (no more than chance) are shown as 0.
-// Source: one-way analysis of variance; adjustment after Theil.
+//   share = 1 - (1 - SSbetween / SStotal) (N - 1) / (N - L), the adjusted coefficient of determination of the level
+//   means
+// over log(predicted / measured), clipped at +-0.3 so that single runs do not decide, N runs in L levels. Features
+// overlap (a source has its GPU): shares do not add up. Negative shares (no more than chance) are shown as 0. Source:
+// one-way analysis of variance; adjustment after Theil.
 #pragma once
 
 #include <string>

@@ -50,6 +50,7 @@ TEST_CASE("error features: a feature that separates all errors explains them, on
 
 TEST_CASE("error features: half the spread between two levels, by hand") {
   Runs r;  // logs -0.2, 0, 0, 0.2: between 0.04, within 0.04; adjusted 1 - (1/2)(3/2)
-  for (const auto& [group, log] : {std::pair{"a", -0.2}, {"a", 0.0}, {"b", 0.0}, {"b", 0.2}}) r.add(group, 1, std::exp(log));
+  for (const auto& [group, log] : {std::pair{"a", -0.2}, {"a", 0.0}, {"b", 0.0}, {"b", 0.2}})
+    r.add(group, 1, std::exp(log));
   CHECK(share(error_features(r.cases, r.rows, "model"), "source") == doctest::Approx(25));
 }
