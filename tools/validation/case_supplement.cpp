@@ -11,11 +11,6 @@ namespace k3sim {
 
 namespace {
 
-bool matches(const std::string& pattern, const std::string& id) {
-  if (!pattern.empty() && pattern.back() == '*') return id.rfind(pattern.substr(0, pattern.size() - 1), 0) == 0;
-  return id == pattern;
-}
-
 struct Entry {
   std::vector<std::string> cases;
   std::string dispatcher, overlap, schedule, token_drop, recompute, source;
@@ -52,6 +47,11 @@ void apply(const Entry& e, Case& c) {
 
 }  // namespace
 
+bool matches_case(const std::string& pattern, const std::string& id) {
+  if (!pattern.empty() && pattern.back() == '*') return id.rfind(pattern.substr(0, pattern.size() - 1), 0) == 0;
+  return id == pattern;
+}
+
 void apply_supplement(const std::string& case_path, std::vector<Case>& cases) {
   const std::filesystem::path path = std::filesystem::path(case_path).parent_path() / "supplement.yaml";
   if (!std::filesystem::exists(path)) return;
@@ -61,7 +61,7 @@ void apply_supplement(const std::string& case_path, std::vector<Case>& cases) {
     for (const std::string& pattern : entry.cases) {
       bool found = false;
       for (Case& c : cases)
-        if (matches(pattern, c.id)) apply(entry, c), found = true;
+        if (matches_case(pattern, c.id)) apply(entry, c), found = true;
       if (!found) n.child("cases").problem(fmt::format("'{}' matches no case of {}", pattern, case_path));
     }
   }

@@ -11,6 +11,9 @@
 
 namespace k3sim {
 
+// An id, or with a trailing * any that begins so.
+bool matches_case(const std::string& pattern, const std::string& id);
+
 // Throws ConfigError with file and line.
 void apply_supplement(const std::string& case_path, std::vector<Case>& cases);
 

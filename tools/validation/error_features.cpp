@@ -12,6 +12,7 @@
 #include "models/build/step.h"
 #include "models/config/yaml_reader.h"
 #include "tools/validation/case_scenario.h"
+#include "tools/validation/case_supplement.h"
 
 namespace k3sim {
 
@@ -92,11 +93,6 @@ double share_pct(const Members& levels) {
   return std::max(0.0, 100 * (1 - (1 - (between - sum * sum / n) / total) * (n - 1) / free));
 }
 
-bool matches(const std::string& pattern, const std::string& id) {
-  if (pattern.back() != '*') return id == pattern;
-  return id.rfind(pattern.substr(0, pattern.size() - 1), 0) == 0;
-}
-
 void add_parts(const Case& c, LargeError& e) {
   const CaseScenario mapped = case_scenario(c);
   if (!mapped.scenario) return;
@@ -145,8 +141,8 @@ std::vector<Explanation> load_explanations(const std::string& path, const std::v
     n.require("text", e.text);
     if (e.verdict != "source" && e.verdict != "model" && e.verdict != "open")
       n.child("verdict").problem("must be source, model or open");
-    const bool known = !e.pattern.empty() &&
-                       std::any_of(cases.begin(), cases.end(), [&](const Case& c) { return matches(e.pattern, c.id); });
+    const bool known = !e.pattern.empty() && std::any_of(cases.begin(), cases.end(),
+                                                         [&](const Case& c) { return matches_case(e.pattern, c.id); });
     if (!known) n.child("case").problem(fmt::format("'{}' matches no case", e.pattern));
     out.push_back(std::move(e));
   }
@@ -165,7 +161,7 @@ std::vector<LargeError> largest_errors(const std::vector<Case>& cases, const std
   out.resize(std::min(count, out.size()));
   for (LargeError& e : out) {
     const auto why = std::find_if(explanations.begin(), explanations.end(),
-                                  [&](const Explanation& x) { return matches(x.pattern, e.row->id); });
+                                  [&](const Explanation& x) { return matches_case(x.pattern, e.row->id); });
     if (why != explanations.end()) e.why = *why;
     const auto found = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.id == e.row->id; });
     if (found != cases.end()) add_parts(*found, e);
