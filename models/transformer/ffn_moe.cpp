@@ -43,8 +43,9 @@ MoeShape shape_of(const LayerContext& ctx, const FfnSpec& f) {
 // backward and the second's two passes on an H200 (calibrate/measurements/h200_permute.csv), here in bytes of the
 // gather curve.
 constexpr double kSelectBackBytes = 41, kScatterBytes = 32, kScatterBackBytes = 27;
-double scatter_bytes(const LayerContext& ctx, std::int64_t rows, std::int64_t width, double unfused) {
-  const double each = ctx.eager() ? 2.0 + 32.0 : ctx.split.permute_fusion ? 4.0 : unfused;
+constexpr double kFusedBytes = 4, kAtomicBytes = 2 + 32;  // the latter of eager stacks
+double moved_bytes(const LayerContext& ctx, std::int64_t rows, std::int64_t width, double eager, double unfused) {
+  const double each = ctx.eager() ? eager : ctx.split.permute_fusion ? kFusedBytes : unfused;
   return each * static_cast<double>(rows * width);
 }
 
@@ -58,7 +59,7 @@ struct RowFormat {
 Node gather_rows(LayerContext& ctx, const char* name, const char* back, Module module, Node input, std::int64_t rows,
                  std::int64_t width, RowFormat format = {}) {
   const auto values = static_cast<double>(rows * width);
-  const double back_bytes = scatter_bytes(ctx, rows, width, format.chunks ? 4.0 : kSelectBackBytes);
+  const double back_bytes = moved_bytes(ctx, rows, width, kAtomicBytes, format.chunks ? kFusedBytes : kSelectBackBytes);
   Operation op = memory_operation(module, {input}, tensor_bytes(rows, width));
   op.forward = {memory_step(name, Pass::forward, MemoryClass::gather, (format.fp8_forward ? kFp8Rows : 4.0) * values)};
   op.backward = {
@@ -186,10 +187,9 @@ Node combine(LayerContext& ctx, const FfnSpec& f, const MoeShape& m, Node rows) 
   if (reduced) return rows;
   Operation op = memory_operation(Module::combine, {rows}, tensor_bytes(m.tokens, m.width));
   op.forward = {memory_step("moe_unpermute", Pass::forward, MemoryClass::gather,
-                            scatter_bytes(ctx, m.rows, m.width, kScatterBytes))};
-  const double back = ctx.eager() || ctx.split.permute_fusion ? 4.0 : kScatterBackBytes;
+                            moved_bytes(ctx, m.rows, m.width, kAtomicBytes, kScatterBytes))};
   op.backward = {memory_step("moe_unpermute_grad", Pass::input_grad, MemoryClass::gather,
-                             back * static_cast<double>(m.rows * m.width))};
+                             moved_bytes(ctx, m.rows, m.width, kFusedBytes, kScatterBackBytes))};
   const Node self = ctx.graph.add(std::move(op));
   if (ctx.eager()) ctx.graph.keep(rows, self, "moe.weighted");  // PyTorch's index_add keeps its source
   return self;

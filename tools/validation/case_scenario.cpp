@@ -3,23 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+
+#include "tools/validation/printed_text.h"
 
 namespace k3sim {
 
 namespace {
-
-bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
-bool starts(const std::string& text, const char* part) {
-  return text.rfind(part, 0) == 0;
-}
-
-std::string lower(std::string s) {
-  std::transform(s.begin(), s.end(), s.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return s;
-}
 
 // Number behind a word, for example "FSDP=128" or "(size 8)"; 0 when there is none.
 int number_after(const std::string& text, const char* word) {

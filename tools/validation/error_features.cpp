@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 
@@ -13,21 +12,13 @@
 #include "models/config/yaml_reader.h"
 #include "tools/validation/case_scenario.h"
 #include "tools/validation/case_supplement.h"
+#include "tools/validation/printed_text.h"
 
 namespace k3sim {
 
 namespace {
 
 constexpr double kClip = 0.3;
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
-bool has(const std::string& text, const char* word) {
-  return text.find(word) != std::string::npos;
-}
 
 std::string depth(const std::optional<int>& degree) {
   if (!degree) return "not stated";
@@ -43,7 +34,7 @@ std::string sharding(const Case& c) {
 std::string recompute(const Case& c) {
   const std::string t = lower(c.recompute);
   for (const char* word : {"full", "selective", "none"})
-    if (t.rfind(word, 0) == 0) return word;
+    if (starts(t, word)) return word;
   return "other or not stated";
 }
 
