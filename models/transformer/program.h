@@ -121,8 +121,8 @@ struct SplitConfig {
   bool fp8_gather = false;  // sequence-parallel inputs and output gradients of linear layers are quantised as shards
                             // and gathered in FP8 (TransformerEngine, torchao: one scale per tensor or MX blocks)
   int fusion = 1;  // 0: eager elementwise chains, 1: fused norms/activations/rope (Megatron), 2: + fused residual-norm
-  int accumulated =
-      0;  // products add weight gradients to buffers of that many bytes per value; 0: they write new tensors
+  // Products add weight gradients to buffers of that many bytes per value; 0: they write new tensors.
+  int accumulated = 0;
   bool multi_stream_experts = false;  // the host issues the products and casts of routed experts one expert at a time
   bool permute_fusion = true;   // rows of experts are permuted and summed by fused kernels, not by PyTorch's operators
   double capacity_factor = 0;   // > 0: token dropping with padded capacity; 0: dropless
